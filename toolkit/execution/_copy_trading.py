@@ -6,10 +6,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats
 from toolkit.execution._markout import Gain, estimate_gains
 from toolkit.execution._quotes import reference_prices
-from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import list_keys, sum_groups
 from toolkit.prepare.prices import LATEST, list_spans, span_ms
 from toolkit.prepare.provenance import finish
@@ -113,36 +112,43 @@ def copy_trading(
     trades, codes, groups, _ = grouped
     marks = reference_prices(table, prices, price, max_age)
     age_ms, number = span_ms(max_age, "max_age"), len(groups)
-    share = _read_slippage(trades.coin, slippage_bps) / 1e4
+    traded = trades.coin.present()
+    stated = (
+        slippage_bps if isinstance(slippage_bps, Mapping) else dict.fromkeys(traded, slippage_bps)
+    )
+    for name, value in stated.items():
+        if not value >= 0:
+            raise ValueError(
+                f"slippage_bps of {name} must be 0 or more, not {value!r}: the copier pays it"
+            )
+    if missing := sorted(set(traded) - set(stated)):
+        raise ValueError(
+            f"slippage_bps has no value for {', '.join(missing)}. Add them to the mapping"
+        )
+    share = trades.coin.facts(lambda name: float(stated.get(name, np.nan))) / 1e4
     end, _ = marks.last_at(trades.coin, np.full(len(trades), LATEST))
     made = []
     for span in list_spans(delays, "delays"):
         copied, age = marks.after(trades.coin, trades.ms, span, age_ms)
-        known = ~np.isnan(copied * end * trades.usd * trades.sign)
-        own, delay, slippage = (
-            np.where(known, part, np.nan)
-            for part in (
-                trades.sign * (end - trades.px) * trades.sz,
-                trades.sign * (trades.px - copied) * trades.sz,
-                -share * copied * trades.sz,
-            )
+        parts = pd.DataFrame(
+            {
+                "own_usd": trades.sign * (end - trades.px) * trades.sz,
+                "delay_usd": trades.sign * (trades.px - copied) * trades.sz,
+                "slippage_usd": -share * copied * trades.sz,
+            }
         )
-        cost = {(): Gain(-(delay + slippage), trades.usd, age)}
-        found = estimate_gains(grouped, cost, {}, None, how)
-        sums = [
-            np.where(found["n"] > 0, sum_groups(codes, np.nan_to_num(part), number), np.nan)
-            for part in (own, delay, slippage)
-        ]
+        parts[parts.isna().any(axis=1)] = np.nan
+        cost = -(parts["delay_usd"] + parts["slippage_usd"]).to_numpy()
+        found = estimate_gains(grouped, {(): Gain(cost, trades.usd, age)}, {}, None, how)
+        sums = parts.groupby(codes).sum(min_count=1).reindex(range(number))
         made.append(
             groups.assign(
                 delay=span / SECOND,
                 fills=np.bincount(codes, minlength=number),
                 volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), number),
                 priced=found["n"],
-                own_usd=sums[0],
-                delay_usd=sums[1],
-                slippage_usd=sums[2],
-                copied_usd=sum(sums),
+                **sums,
+                copied_usd=sums.sum(axis=1, skipna=False),
                 cost_bps=found["estimate"],
                 **found[["low", "high", "clusters", "age_seconds"]],
             )
@@ -152,20 +158,3 @@ def copy_trading(
         result, {"fills": table.frame, "prices": prices},
         helper="execution.copy_trading", by=keys, price_source=marks.source,
     )  # fmt: skip
-
-
-def _read_slippage(coin: Names, slippage_bps: float | Mapping[str, float]) -> Floats:
-    """Return the slippage of each trade in basis points."""
-    traded = coin.present()
-    if not isinstance(slippage_bps, Mapping):
-        slippage_bps = dict.fromkeys(traded, float(slippage_bps))
-    for name, value in slippage_bps.items():
-        if not value >= 0:
-            raise ValueError(
-                f"slippage_bps of {name} must be 0 or more, not {value!r}: the copier pays it"
-            )
-    if missing := sorted(set(traded) - set(slippage_bps)):
-        raise ValueError(
-            f"slippage_bps has no value for {', '.join(missing)}. Add them to the mapping"
-        )
-    return np.asarray(coin.facts(lambda name: float(slippage_bps.get(name, np.nan))))

@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Ints
 from toolkit.execution._markout import Gain, estimate_gains
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Names, Table
@@ -103,24 +102,20 @@ def counterparties(
     how = Sampling(level, draws, seed)
     age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
     table = Table(fills, "fills")
-    column = by if isinstance(by, str) else "user"
     trades = read_trades(table, ("tid", "crossed"))
     names, clusters = _side_names(table, trades, by), read_clusters(table, trades, cluster)
     marks = reference_prices(table, prices, price, max_age)
     # One row for each trade, from the taker's side; from the maker's, if only that is known.
     seen = np.lexsort((-trades.taker, trades.number))
     seen = np.sort(seen[np.flatnonzero(np.diff(trades.number[seen], prepend=-1))])
-    trade, taker = trades.take(seen), trades.taker[seen]
-    sign = trade.sign * np.array([np.nan, -1.0, 1.0])[taker + 1]
-    sides = pd.DataFrame(
-        {
-            side: _names_of_side(trades, names, flag)[trade.number]
-            for side, flag in (("taker", 1), ("maker", 0))
-        }
-    )
+    trade = trades.take(seen)
+    sign = trade.sign * np.array([np.nan, -1.0, 1.0])[trade.taker + 1]
+    own = pd.DataFrame({"name": names.texts(), "number": trades.number, "taker": trades.taker})
+    by_side = own.groupby(["taker", "number"])["name"].last().unstack("taker")
+    sides = by_side.reindex(trade.number, columns=[1, 0]).set_axis(["taker", "maker"], axis=1)
     px, age = marks.after(trade.coin, trade.ms, span, age_ms)
     gain = Gain(sign * (px - trade.px) * trade.sz, trade.usd, age)
-    codes, groups = number_groups(sides, missing_last=True)
+    codes, groups = number_groups(sides.astype("str"), missing_last=True)
     grouped = GroupedTrades(trade, codes, groups, clusters[seen])
     found = estimate_gains(grouped, {(): gain}, {}, None, how)
     result = groups.assign(
@@ -133,8 +128,8 @@ def counterparties(
     ).sort_values("volume_usd", ascending=False, kind="stable")
     return finish(
         result, {"fills": table.frame, "prices": prices},
-        helper="execution.counterparties", by=[column], price_source=marks.source,
-        horizon_seconds=span / SECOND,
+        helper="execution.counterparties", by=[by if isinstance(by, str) else "user"],
+        price_source=marks.source, horizon_seconds=span / SECOND,
     )  # fmt: skip
 
 
@@ -222,55 +217,59 @@ def toxicity(
         raise ValueError(f"liquidity must be 'taker' or 'maker', not {liquidity!r}")
     age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
     table = Table(fills, "fills")
-    column = by if isinstance(by, str) else "user"
     trades = read_trades(table, ["crossed"])
     marks = reference_prices(table, prices, price, max_age)
     trades = trades.take(trades.taker == (liquidity == "taker"))
-    names = pd.DataFrame({"name": _side_names(table, trades, by).texts()})
-    codes, result = number_groups(names, missing_last=True)
-    clusters = read_clusters(table, trades, cluster)
+    codes, result = number_groups(
+        pd.DataFrame({"name": _side_names(table, trades, by).texts()}), missing_last=True
+    )
     px, age = marks.after(trades.coin, trades.ms, span, age_ms)
-    gain = trades.sign * (px - trades.px) * trades.sz
-    known, n = ~np.isnan(gain), len(result)
-    own, gain, base = codes[known], gain[known], trades.usd[known]
-    total, value = sum_groups(own, gain, n), sum_groups(own, base, n)
-    priced = np.bincount(own, minlength=n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(value > 0, total / value, np.nan)
-        ages = sum_groups(own, age[known], n) / priced
-        # What each cluster adds to the gain beyond the ratio of its name.
-        width = int(clusters.max(initial=0)) + 2
-        pairs, place = np.unique(own * width + clusters[known] + 1, return_inverse=True)
-        misses = np.bincount(place, gain - ratio[own] * base, len(pairs))
-        count = np.bincount(pairs // width, minlength=n)
-        squares = np.bincount(pairs // width, misses**2, n)
-        error = 1e4 * np.sqrt(count / (count - 1) * squares) / value
-    error = np.where((count >= max(min_clusters, 2)) & (value > 0), error, np.nan)
-    drawn, low, high = np.full((3, n), np.nan)
-    shown = error > 0
-    shrunk = shrink_estimates(1e4 * ratio[shown], error[shown], level)
-    drawn[shown], low[shown], high[shown] = shrunk.values, shrunk.low, shrunk.high
-    columns = {
-        "rank": pd.Series(drawn).rank(ascending=False, method="min").astype("Int64"),
-        "name": result["name"],
-        "fills": np.bincount(codes, minlength=n),
-        "volume_usd": sum_groups(codes, np.nan_to_num(trades.usd), n),
-        "priced": priced,
-        "gain_usd": np.where(count > 0, total, np.nan),
-        "gain_bps": 1e4 * ratio,
-        "error_bps": error,
-        "shrunk_bps": drawn,
-        "low": low,
-        "high": high,
-        "clusters": count,
-        "age_seconds": ages,
-    }
+    rows = pd.DataFrame(
+        {
+            "code": codes,
+            "cluster": read_clusters(table, trades, cluster),
+            "gain": trades.sign * (px - trades.px) * trades.sz,
+            "usd": trades.usd,
+            "age": age,
+        }
+    ).dropna(subset=["gain"])
+    sums = rows.groupby("code")[["gain", "usd", "age"]].sum().reindex(result.index)
+    priced = np.bincount(rows["code"], minlength=len(result))
+    rate = sums["gain"] / sums["usd"].where(sums["usd"] > 0)
+    # What each cluster adds to the gain beyond the ratio of its name.
+    rows["miss"] = rows["gain"] - rows["code"].map(rate) * rows["usd"]
+    misses = rows.groupby(["code", "cluster"])["miss"].sum(min_count=1).groupby("code")
+    count = misses.size().reindex(result.index, fill_value=0)
+    squares = misses.agg(lambda miss: (miss**2).sum()).reindex(result.index)
+    few = count < max(min_clusters, 2)
+    error = (1e4 * np.sqrt((count / (count - 1)).mask(few) * squares) / sums["usd"]).mask(
+        rate.isna()
+    )
+    result = result.assign(
+        fills=np.bincount(codes, minlength=len(result)),
+        volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), len(result)),
+        priced=priced,
+        gain_usd=sums["gain"],
+        gain_bps=1e4 * rate,
+        error_bps=error,
+        shrunk_bps=np.nan,
+        low=np.nan,
+        high=np.nan,
+        clusters=count,
+        age_seconds=sums["age"] / np.where(priced > 0, priced, np.nan),
+    )
+    shown = (error > 0).to_numpy()
+    shrunk = shrink_estimates(result["gain_bps"][shown].to_numpy(), error[shown].to_numpy(), level)
+    for name, values in (("shrunk_bps", shrunk.values), ("low", shrunk.low), ("high", shrunk.high)):
+        result.loc[shown, name] = values
+    rank = result["shrunk_bps"].rank(ascending=False, method="min").astype("Int64")
+    result.insert(0, "rank", rank)
     order = ["shrunk_bps", "gain_bps", "name"]
     return finish(
-        pd.DataFrame(columns).sort_values(order, ascending=[False, False, True]),
+        result.sort_values(order, ascending=[False, False, True]),
         {"fills": table.frame, "prices": prices},
-        helper="execution.toxicity", by=[column], price_source=marks.source, liquidity=liquidity,
-        horizon_seconds=span / SECOND,
+        helper="execution.toxicity", by=[by if isinstance(by, str) else "user"],
+        price_source=marks.source, liquidity=liquidity, horizon_seconds=span / SECOND,
     )  # fmt: skip
 
 
@@ -282,11 +281,3 @@ def _side_names(table: Table, trades: Trades, by: NamesOfSides) -> Names:
         return table.text("user").take(trades.rows).renamed(lambda user: given.get(user, user))
     codes, values = pd.factorize(trade_columns(table, trades, [by])[by].astype("str"))
     return Names(np.where(codes < 0, len(values), codes), [*values, ""])
-
-
-def _names_of_side(trades: Trades, names: Names, flag: int) -> pd.Series:
-    """Return the name of the taker or the maker of each trade by its number; or missing."""
-    codes: Ints = np.full(len(trades), len(names.values))
-    is_side = trades.taker == flag
-    codes[trades.number[is_side]] = names.codes[is_side]
-    return Names(codes, [*names.values, ""]).texts()

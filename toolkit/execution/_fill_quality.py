@@ -99,32 +99,24 @@ def fill_quality(
     trades, codes, groups, _ = group_trades(table, keys).of_one_side()
     marks = reference_prices(table, prices, price, max_age)
     px, age = marks.before(trades.coin, trades.ms, span_ms(max_age, "max_age"))
-    count = len(groups)
-    priced = ~np.isnan(px * trades.usd * trades.sign)
-    own, px, age, found = codes[priced], px[priced], age[priced], trades.take(priced)
-    oldest = np.full(count, -np.inf)
-    np.maximum.at(oldest, own, age)
-    n, volume = (
-        np.bincount(own, minlength=count),
-        sum_groups(codes, np.nan_to_num(trades.usd), count),
+    gain = trades.sign * (px - trades.px) * trades.sz
+    rows = pd.DataFrame({"gain": gain, "base": px * trades.sz, "usd": trades.usd, "age": age})
+    # Figures are those of the fills that have a price.
+    found = rows[~np.isnan(gain)].groupby(codes[~np.isnan(gain)])
+    sums = found.sum().reindex(groups.index)
+    count, volume = len(groups), sum_groups(codes, np.nan_to_num(trades.usd), len(groups))
+    priced = found.size().reindex(groups.index, fill_value=0)
+    result = groups.assign(
+        fills=np.bincount(codes, minlength=count),
+        volume_usd=volume,
+        priced=priced,
+        covered=sums["usd"].fillna(0) / np.where(volume != 0, volume, np.nan),
+        improvement_usd=sums["gain"],
+        improvement_bps=sums["gain"] / sums["base"] * 1e4,
+        age_seconds=sums["age"] / priced,
+        oldest_seconds=found["age"].max(),
     )
-    gain, value, covered, ages = (
-        sum_groups(own, part, count)
-        for part in (found.sign * (px - found.px) * found.sz, px * found.sz, found.usd, age)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        figures = {
-            "fills": np.bincount(codes, minlength=count),
-            "volume_usd": volume,
-            "priced": n,
-            "covered": np.where(volume != 0, covered / volume, np.nan),
-            "improvement_usd": np.where(n > 0, gain, np.nan),
-            "improvement_bps": gain / value * 1e4,
-            "age_seconds": ages / n,
-            "oldest_seconds": np.where(n > 0, oldest, np.nan),
-        }
-    result = pd.DataFrame({**groups, **figures}, index=groups.index)
-    inputs = {"fills": table.frame, "prices": prices}
     return finish(
-        result, inputs, helper="execution.fill_quality", by=keys, price_source=marks.source
-    )
+        result, {"fills": table.frame, "prices": prices},
+        helper="execution.fill_quality", by=keys, price_source=marks.source,
+    )  # fmt: skip
