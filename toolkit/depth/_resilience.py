@@ -1,16 +1,15 @@
 """Resilience of order books: how fast depth returns after a shock."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.depth._depth import SIDES
-from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.provenance import result_provenance
-from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval
+from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.provenance import state_provenance
+from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval, grid_peaks
 from toolkit.statistics.estimate import Estimate
 from toolkit.times import SECOND
 
@@ -148,60 +147,43 @@ def resilience(
     table = Table(depth, "depth")
     needed = ("timestamp_ms", "dex", "coin", "bps", *SIDES.values())
     rows = table.columns(needed, amounts=[*SIDES.values()]).assign(ms=table.ms("timestamp_ms"))
-    found = _find_recoveries(rows[rows["bps"] == bps], drop, window)
-    shocks = pd.DataFrame([each.facts() for each in found], columns=list(_SHOCKS)).astype(_SHOCKS)
+    shocks, curves = _find_recoveries(rows[rows["bps"] == bps], drop, window)
     # Falls within a second are one shock.
-    names = [(each.dex, each.coin, round(each.ms / SECOND)) for each in found]
-    clusters = pd.factorize(pd.Series(names, dtype=object))[0].astype(np.int64)
-    *taken, count = how.ratio(shocks["taken"].to_numpy(), np.ones(len(found)), clusters)
-    steps = [np.diff(each.seconds) for each in found]
-    step = float(np.median(np.concatenate(steps))) if found else np.nan
-    life = _estimate_half_life(found, clusters, step, how, window)
-    params = pd.DataFrame(
-        [("half_life", *life), ("taken", *taken)],
-        columns=["name", "estimate", "low", "high"],
-    )
-    path = _recovery_path(found, life[0], step)
-    facts = result_provenance({"depth": table.frame}) | {"helper": "depth.resilience", "bps": bps}
-    for frame in (params, shocks, path):
-        frame.attrs["toolkit"] = facts
+    second = (shocks["time"].array.asi8 / SECOND).round()
+    clusters = shocks.groupby(["dex", "coin", second], sort=False).ngroup().to_numpy(np.int64)
+    *taken, count = how.ratio(shocks["taken"].to_numpy(), np.ones(len(shocks)), clusters)
+    life, path = (np.nan,) * 3, pd.DataFrame(columns=list(_PATH))
+    if curves:
+        step = float(np.median(np.concatenate([np.diff(seconds) for seconds, _ in curves])))
+        lives = np.geomspace(step / 5, 10 * window, _GRID)
+        squares = np.zeros((count, _GRID))
+        np.add.at(squares, clusters, [_squared_errors(*curve, lives) for curve in curves])
+        place, shift = grid_peaks(-how.sums(squares))
+        best = lives[place] * (lives[1] / lives[0]) ** shift
+        best[(place == 0) | (place == _GRID - 1)] = np.nan
+        if not np.isnan(best[0]):
+            ends = bootstrap_interval(best[1:], count, level, positive=True)
+            life = (float(best[0]), *ends)
+            path = _recovery_path(curves, life[0], step)
+    names = ["name", "estimate", "low", "high"]
+    params = pd.DataFrame([("half_life", *life), ("taken", *taken)], columns=names)
+    path = path.astype(_PATH)
+    facts = {"helper": "depth.resilience", "bps": bps}
+    state_provenance((params, shocks, path), {"depth": table.frame}, **facts)
+    method = "exponential recovery by least squares; bootstrap by shock"
     return Resilience(
-        params=params,
-        n=count,
-        level=level,
-        method="exponential recovery by least squares; bootstrap by shock",
-        shocks=shocks,
-        path=path,
-        bps=bps,
+        params=params, n=count, level=level, method=method, shocks=shocks, path=path, bps=bps
     )
 
 
-class _Recovery(NamedTuple):
-    """The depth of one side after a shock; seconds since the first batch after it."""
-
-    dex: str
-    coin: str
-    side: str
-    ms: int
-    before: float
-    seconds: Floats
-    depth: Floats
-
-    @property
-    def returned(self) -> Floats:
-        """The share of the lost depth that has returned at each batch."""
-        return np.asarray((self.depth - self.depth[0]) / (self.before - self.depth[0]))
-
-    def facts(self) -> tuple[object, ...]:
-        """Return a row of the shocks."""
-        at = pd.Timestamp(self.ms, unit="ms", tz="UTC")
-        taken = 1 - self.depth[0] / self.before
-        return (self.dex, self.coin, self.side, at, self.before, taken, len(self.depth),
-                self.returned[-1])  # fmt: skip
+Curve = tuple[Floats, Floats]
 
 
-def _find_recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
-    recoveries = []
+def _find_recoveries(
+    rows: pd.DataFrame, drop: float, window: float
+) -> tuple[pd.DataFrame, list[Curve]]:
+    """Return the shocks, and the depth of their side after each."""
+    shocks, curves = [], []
     for (dex, coin), market in rows.groupby(["dex", "coin"], sort=True):
         for side, name in SIDES.items():
             series = market[["ms", name]].dropna().sort_values(["ms", name], kind="stable")
@@ -214,68 +196,33 @@ def _find_recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Re
             ends = ends[np.searchsorted(ends, falls, side="right")]
             late = np.searchsorted(ms, ms[falls] + SECOND * window, side="right")
             for first, last in zip(falls, np.minimum(ends, late), strict=True):
-                if last - first >= _LEAST_SAMPLES:
-                    seconds, before = (ms[first:last] - ms[first]) / SECOND, float(usd[first - 1])
-                    shock = (str(dex), str(coin), side, int(ms[first]), before)
-                    recoveries.append(_Recovery(*shock, seconds, usd[first:last]))
-    return recoveries
+                if last - first < _LEAST_SAMPLES:
+                    continue
+                at, before, share = ms[first], usd[first - 1], usd[first:last] / usd[first - 1]
+                back = (share[-1] - share[0]) / (1 - share[0])
+                shock = (dex, coin, side, utc_times([at])[0], before)
+                shocks.append((*shock, 1 - share[0], len(share), back))
+                curves.append(((ms[first:last] - at) / SECOND, share))
+    return pd.DataFrame(shocks, columns=list(_SHOCKS)).astype(_SHOCKS), curves
 
 
-def _estimate_half_life(
-    recoveries: list[_Recovery],
-    clusters: Ints,
-    step: float,
-    how: Sampling,
-    window: float,
-) -> tuple[float, float, float]:
-    """Return the half-life with its interval."""
-    if not recoveries:
-        return (float("nan"),) * 3
-    lives = np.geomspace(step / 5, 10 * window, _GRID)
-    count = int(clusters.max()) + 1
-    squares = np.zeros((count, _GRID))
-    np.add.at(squares, clusters, [_squared_errors(recovery, lives) for recovery in recoveries])
-    best = _grid_minima(how.sums(squares), np.log(lives))
-    if np.isnan(best[0]):
-        return (float("nan"),) * 3
-    return float(best[0]), *bootstrap_interval(best[1:], count, how.level, positive=True)
-
-
-def _squared_errors(recovery: _Recovery, lives: Floats) -> Floats:
-    """Return the squared error for each half-life, as a share of the depth before the shock."""
-    left = np.exp2(-recovery.seconds[:, None] / lives)
-    depth = recovery.depth / recovery.before
-    left, depth = left - left.mean(axis=0), depth - depth.mean()
-    spread, together = (left**2).sum(axis=0), depth @ left
+def _squared_errors(seconds: Floats, share: Floats, lives: Floats) -> Floats:
+    """Return the squared error of the share of depth for each half-life."""
+    left = np.exp2(-seconds[:, None] / lives)
+    left, share = left - left.mean(axis=0), share - share.mean()
+    spread, together = (left**2).sum(axis=0), share @ left
     with np.errstate(divide="ignore", invalid="ignore"):
-        explained = np.where(spread > 1e-12 * len(depth), together**2 / spread, 0.0)
-    return np.asarray(np.maximum((depth**2).sum() - explained, 0.0))
+        explained = np.where(spread > 1e-12 * len(share), together**2 / spread, 0.0)
+    return np.asarray(np.maximum((share**2).sum() - explained, 0.0))
 
 
-def _grid_minima(squares: Floats, places: Floats) -> Floats:
-    """Return the place of each row's minimum, between the grid points; missing at the ends."""
-    at = np.argmin(squares, axis=1)
-    inside = (at > 0) & (at < squares.shape[1] - 1)
-    middle = np.clip(at, 1, squares.shape[1] - 2)
-    row = np.arange(len(squares))
-    left, here, right = (squares[row, middle + shift] for shift in (-1, 0, 1))
-    bend = left - 2 * here + right
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shift = np.where(bend > 0, 0.5 * (left - right) / bend, 0.0)
-    found = np.exp(places[middle] + shift * (places[1] - places[0]))
-    return np.where(inside, found, np.nan)
-
-
-def _recovery_path(recoveries: list[_Recovery], half_life: float, step: float) -> pd.DataFrame:
+def _recovery_path(curves: list[Curve], half_life: float, step: float) -> pd.DataFrame:
     """Return quantiles of the share of depth that has returned, by seconds since the shock."""
-    if np.isnan(half_life):
-        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in _PATH.items()})
-    seconds = np.concatenate([recovery.seconds for recovery in recoveries])
-    share = np.concatenate([recovery.returned for recovery in recoveries])
+    seconds = np.concatenate([seconds for seconds, _ in curves])
+    back = np.concatenate([(share - share[0]) / (1 - share[0]) for _, share in curves])
     # A bin is a tenth of the half-life, or the time between batches if that is longer.
-    rows = pd.DataFrame({"seconds": seconds, "share": share})[seconds <= 8 * half_life]
-    grouped = rows.groupby(rows["seconds"] // max(half_life / 10, step))
-    quantiles = grouped["share"].quantile(np.array([0.1, 0.5, 0.9])).unstack()
-    path = pd.DataFrame({"seconds": grouped["seconds"].mean(), "n": grouped["share"].size()})
-    path[["q10", "q50", "q90"]] = quantiles.to_numpy()
-    return path.reset_index(drop=True).astype(_PATH)
+    rows = pd.DataFrame({"seconds": seconds, "back": back})[seconds <= 8 * half_life]
+    by_bin = rows.groupby(rows["seconds"] // max(half_life / 10, step))
+    path = by_bin.agg(seconds=("seconds", "mean"), n=("back", "size")).reset_index(drop=True)
+    path[["q10", "q50", "q90"]] = by_bin["back"].quantile([0.1, 0.5, 0.9]).unstack().to_numpy()
+    return path

@@ -1,21 +1,20 @@
 """Implementation shortfall: what each order cost against the price at its decision."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.prepare.groups import number_rows, sum_groups
+from toolkit.prepare.groups import number_rows
 from toolkit.prepare.money import is_in_base, read_money, read_tokens, warn_missing_tokens
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.prices import LATEST, PriceHistory, span_ms
-from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.roles import is_off_book
 from toolkit.prepare.trades import Trades, find_parents, read_signs, read_trades
 from toolkit.rules.twaps import SLICE_TYPE
@@ -190,18 +189,24 @@ def shortfall(
     forced = parents["parent"].isin(table.ids("oid")[0][is_off_book(table)])
     found = _add_executions(parents[~forced], _sum_executions(table, trades))
     result = _price_orders(found, marks, span_ms(max_age, "max_age"), late)
-    params = _sum_parts(result, how)
-    facts = result_provenance({"orders": orders, "fills": table.frame, "prices": prices})
-    facts |= {"helper": "execution.shortfall", "price_source": marks.source}
-    result.attrs["toolkit"] = params.attrs["toolkit"] = facts
+    known, names = result[result["total"].notna()], [*PARTS, "total"]
+    days = np.unique(known["placed"].array.asi8 // DAY, return_inverse=True)[1]
+    base = (known["size"] * known["decision_px"]).to_numpy()
+    above = [1e4 * known[name].to_numpy() for name in names]
+    whole, values, count = bootstrap_ratios(above, base, days, how)
+    ends = [bootstrap_interval(drawn, count, level) for drawn in values.T]
+    params = pd.DataFrame({"name": pd.Series(names, dtype="str"), "estimate": whole})
+    params[["low", "high"]] = np.array(ends)
+    params["usd"] = known[names].sum(min_count=1).to_numpy()
+    params = params.assign(n=len(known), missing=len(result) - len(known), clusters=count)
+    inputs = {"orders": orders, "fills": table.frame, "prices": prices}
+    facts = {"helper": "execution.shortfall", "price_source": marks.source}
+    state_provenance((params, result), inputs, **facts)
+    method = f"implementation shortfall; bootstrap by day; prices: {marks.source}"
     return Shortfall(
-        params=params,
-        n=int(result["total"].notna().sum()),
-        level=level,
-        method=f"implementation shortfall; bootstrap by day; prices: {marks.source}",
-        orders=result,
+        params=params, n=len(known), level=level, method=method, orders=result,
         price_source=marks.source,
-    )
+    )  # fmt: skip
 
 
 def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
@@ -237,44 +242,35 @@ def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
 
 def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
     """Return the sums of the fills of each order and TWAP, sorted by kind and id."""
-    is_twap, parent = find_parents(table, trades.rows)
-    paid = _fees_in_usd(table)[trades.rows]
-    # The ids of TWAPs of two accounts may be equal.
-    user = table.text("user", blank=True).codes[trades.rows]
-    number = number_rows(is_twap, parent, is_twap * user, is_twap * trades.coin.codes)
-    first, last = (np.unique(number[::step], return_index=True)[1] for step in (1, -1))
-    count = len(first)
-    # A fill without a price, size or fee makes the sums of its order unknown.
-    lacks = np.bincount(number, np.isnan(trades.usd + paid), count) > 0
-    value, fees = (
-        np.where(lacks, np.nan, sum_groups(number, np.nan_to_num(part), count))
-        for part in (trades.usd, paid)
-    )
-    sz = np.nan_to_num(trades.sz)
-    rested = np.where(trades.taker < 0, np.nan, sz * (trades.taker == 0))
-    return pd.DataFrame(
-        {
-            "kind": np.where(is_twap[first], "twap", "order"),
-            "parent": parent[first],
-            "coin": trades.coin.texts(first),
-            "side": table.text("side").texts(trades.rows[first]),
-            "fills": np.bincount(number, minlength=count),
-            "filled": sum_groups(number, sz, count),
-            "value": value,
-            "paid": fees,
-            "rested": sum_groups(number, rested, count),
-            "first": trades.ms[first],
-            "last": trades.ms[len(number) - 1 - last],
-        }
-    )
-
-
-def _fees_in_usd(table: Table) -> Floats:
-    """Return the fee of each fill in USD; NaN if it is missing."""
     warn_missing_tokens(table)
     tokens = read_tokens(table, {})
     money = read_money(table, tokens, is_in_base(table, tokens), {})
-    return np.where(np.isnan(table.number("fee")), np.nan, money.fee + money.fee_in_cost)
+    (is_twap, parent), sz = find_parents(table, trades.rows), np.nan_to_num(trades.sz)
+    rows = pd.DataFrame(
+        {
+            "kind": np.where(is_twap, "twap", "order"),
+            "parent": parent,
+            "coin": trades.coin.texts(),
+            "side": table.text("side").texts(trades.rows),
+            "fills": 1,
+            "filled": sz,
+            "value": trades.usd,
+            "paid": (money.fee + money.fee_in_cost)[trades.rows],
+            "rested": np.where(trades.taker < 0, np.nan, sz * (trades.taker == 0)),
+            "first": trades.ms,
+            "last": trades.ms,
+        }
+    )
+    # A fill without a price, size or fee makes the sums of its order unknown.
+    lacks = rows["value"].isna() | np.isnan(table.number("fee"))[trades.rows]
+    rows.loc[lacks, ["value", "paid"]] = np.nan
+    # The ids of TWAPs of two accounts may be equal.
+    user = table.text("user", blank=True).codes[trades.rows]
+    number = number_rows(is_twap, parent, is_twap * user, is_twap * trades.coin.codes)
+    by_order, sums = rows.groupby(number), ["fills", "filled", "value", "paid", "rested"]
+    found = by_order.first()
+    found[sums], found["last"] = by_order[sums].sum(skipna=False), by_order["last"].last()
+    return found
 
 
 def _add_executions(parents: pd.DataFrame, sums: pd.DataFrame) -> pd.DataFrame:
@@ -313,70 +309,40 @@ def _price_orders(
     read = Table(orders, "orders")
     coin, sign = read.text("coin"), read_signs(read.text("side"))
     placed, ended, begun = (orders[name].to_numpy() for name in ("placed", "ended", "first"))
-    size, filled, value, paid, rested = (
-        orders[name].to_numpy(np.float64) for name in ("size", "filled", "value", "paid", "rested")
-    )
+    size, filled = orders["size"], orders["filled"]
     # An order may be filled in the millisecond of its decision, as the first slice of a TWAP is.
     # A quote of this millisecond would contain its own fill: the price is from before.
-    moments = (placed - (begun == placed), np.maximum(begun, 0) - 1,
-               np.where(ended == NO_TIME, late, ended))  # fmt: skip
-    # Quotes hold: else only orders would count that other trades follow.
-    lasts = [0 if marks.until is None else np.maximum(ms - placed, 0) for ms in moments]
-    found = [
-        marks.last_at(coin, ms, age_ms + last) for ms, last in zip(moments, lasts, strict=True)
-    ]
-    (decision, decision_age), (first, first_age), (end, end_age) = found
-    rest = np.where(orders["kind"] == "twap", 0.0, np.maximum(size - filled, 0.0))
-    parts: dict[str, Any] = {
-        "delay": np.where(filled > 0, -sign * filled * (first - decision), 0.0),
-        "trading": np.where(filled > 0, -sign * (value - filled * first), 0.0),
-        "opportunity": np.where(rest > 0, -sign * rest * (end - decision), 0.0),
-        "fees": -paid,
+    moments = {
+        "decision": placed - (begun == placed),
+        "first": np.maximum(begun, 0) - 1,
+        "end": np.where(ended == NO_TIME, late, ended),
     }
-    known = ~np.isnan(decision + sum(parts.values())) & (size > 0)
-    parts = {name: np.where(known, part, np.nan) + 0.0 for name, part in parts.items()}
-    total = sum(parts.values())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share, bps = rested / np.where(filled > 0, filled, np.nan), 1e4 * total / (size * decision)
+    px, ages = {}, {}
+    for name, ms in moments.items():
+        # Quotes hold: else only orders would count that other trades follow.
+        held = 0 if marks.until is None else np.maximum(ms - placed, 0)
+        px[name], ages[f"{name}_age_seconds"] = marks.last_at(coin, ms, age_ms + held)
+    rest = np.where(orders["kind"] == "twap", 0.0, np.maximum(size - filled, 0.0))
+    costs = {
+        "delay": np.where(filled > 0, sign * filled * (px["first"] - px["decision"]), 0.0),
+        "trading": np.where(filled > 0, sign * (orders["value"] - filled * px["first"]), 0.0),
+        "opportunity": np.where(rest > 0, sign * rest * (px["end"] - px["decision"]), 0.0),
+        "fees": orders["paid"],
+    }
+    parts = -pd.DataFrame(costs)
+    parts[np.isnan(px["decision"]) | parts.isna().any(axis=1) | ~(size > 0)] = np.nan
+    parts += 0.0  # not -0
+    total = parts.sum(axis=1, skipna=False)
     return orders[["kind", "parent", "coin", "side"]].assign(
         kind=orders["kind"].astype("str"),
         placed=utc_times(placed),
         ended=utc_times(ended),
         size=size,
         filled=filled,
-        maker_share=share,
-        decision_px=decision,
-        first_px=first,
-        end_px=end,
+        maker_share=orders["rested"] / filled.where(filled > 0),
+        **{f"{name}_px": found for name, found in px.items()},
         **parts,
         total=total,
-        total_bps=bps,
-        decision_age_seconds=decision_age,
-        first_age_seconds=first_age,
-        end_age_seconds=end_age,
-    )
-
-
-def _sum_parts(orders: pd.DataFrame, how: Sampling) -> pd.DataFrame:
-    known = orders[orders["total"].notna()]
-    names = (*PARTS, "total")
-    days = np.unique(known["placed"].array.asi8 // DAY, return_inverse=True)[1]
-    base = (known["size"] * known["decision_px"]).to_numpy()
-    whole, values, count = bootstrap_ratios(
-        [1e4 * known[name].to_numpy() for name in names], base, days, how
-    )
-    low, high = zip(
-        *(bootstrap_interval(drawn, count, how.level) for drawn in values.T), strict=True
-    )
-    return pd.DataFrame(
-        {
-            "name": pd.Series(names, dtype="str"),
-            "estimate": whole,
-            "low": low,
-            "high": high,
-            "usd": [known[name].sum(min_count=1) for name in names],
-            "n": len(known),
-            "missing": len(orders) - len(known),
-            "clusters": count,
-        }
+        total_bps=1e4 * total / (size * px["decision"]),
+        **ages,
     )

@@ -172,3 +172,18 @@ def bootstrap_ratios(
 def block_count(count: int, block: int) -> int:
     """Return how many blocks are needed to draw `count` clusters."""
     return -(-count // block)
+
+
+def grid_peaks(values: Floats) -> tuple[Ints, Floats]:
+    """Return the place of each row's maximum, and how many steps beside it a parabola has its top.
+
+    >>> place, shift = grid_peaks(np.array([[0.0, 3.0, 4.0, 3.5]]))
+    >>> place.tolist(), shift.round(2).tolist()
+    ([2], [0.17])
+    """
+    place, row = values.argmax(axis=1), np.arange(len(values))
+    middle = np.clip(place, 1, values.shape[1] - 2)
+    left, here, right = (values[row, middle + step] for step in (-1, 0, 1))
+    bend, shift = left - 2 * here + right, np.zeros(len(values))
+    inside = (place == middle) & (bend < 0)
+    return place, np.divide(0.5 * (left - right), bend, out=shift, where=inside)
