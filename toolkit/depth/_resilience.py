@@ -20,6 +20,7 @@ _SHOCKS = {
     "dex": "str", "coin": "str", "side": "str", "time": "datetime64[ms, UTC]",
     "before_usd": "float64", "taken": "float64", "samples": "int64", "returned": "float64",
 }  # fmt: skip
+_QUANTILES = np.array([0.1, 0.5, 0.9])
 _PATH = {"seconds": "float64", "n": "int64", "q10": "float64", "q50": "float64", "q90": "float64"}
 
 
@@ -150,7 +151,7 @@ def resilience(
     shocks, curves = _find_recoveries(rows[rows["bps"] == bps], drop, window)
     # Falls within a second are one shock.
     second = (shocks["time"].array.asi8 / SECOND).round()
-    clusters = shocks.groupby(["dex", "coin", second], sort=False).ngroup().to_numpy(np.int64)
+    clusters: Ints = np.asarray(shocks.groupby(["dex", "coin", second], sort=False).ngroup(), np.int64)
     *taken, count = how.ratio(shocks["taken"].to_numpy(), np.ones(len(shocks)), clusters)
     life, path = (np.nan,) * 3, pd.DataFrame(columns=list(_PATH))
     if curves:
@@ -224,5 +225,5 @@ def _recovery_path(curves: list[Curve], half_life: float, step: float) -> pd.Dat
     rows = pd.DataFrame({"seconds": seconds, "back": back})[seconds <= 8 * half_life]
     by_bin = rows.groupby(rows["seconds"] // max(half_life / 10, step))
     path = by_bin.agg(seconds=("seconds", "mean"), n=("back", "size")).reset_index(drop=True)
-    path[["q10", "q50", "q90"]] = by_bin["back"].quantile([0.1, 0.5, 0.9]).unstack().to_numpy()
+    path[list(_PATH)[2:]] = by_bin["back"].quantile(_QUANTILES).unstack().to_numpy()
     return path

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -10,11 +10,17 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Names, Table, utc_times
-from toolkit.prepare.groups import number_rows, split_groups, sum_groups
-from toolkit.prepare.prices import LATEST, PriceHistory, span_ms
-from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.groups import number_rows, ratio, split_groups, sum_groups
+from toolkit.prepare.prices import PriceHistory, span_ms
+from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.trades import Trades, find_parents, read_trades
-from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval, count_draws
+from toolkit.statistics.bootstrap import (
+    DRAWS,
+    Sampling,
+    bootstrap_interval,
+    count_draws,
+    grid_peaks,
+)
 from toolkit.statistics.estimate import Estimate, check_count
 from toolkit.statistics.quantiles import scipy_part
 from toolkit.times import DAY, MINUTE
@@ -219,53 +225,82 @@ def impact(
     trades, is_twap, parent = trades.take(order), is_twap[order], parent[order]
     marks = reference_prices(table, prices, price, max_age)
     daily = _daily_volumes(trades, volume)
-    parents = _price_parents(table, trades, is_twap, parent, marks, daily, span, age_ms)
+    parents = _sum_parents(table, trades, is_twap, parent)
+    coin = trades.coin.take(parents.pop("row").to_numpy())
+    before, before_age = marks.before(coin, parents.pop("start_ms").to_numpy(), age_ms + 1)
+    after, after_age = marks.after(coin, parents.pop("end_ms").to_numpy(), span, age_ms)
+    parents = parents.assign(
+        share=parents["usd"] / parents["coin"].map(daily),
+        before_px=before,
+        after_px=after,
+        impact_bps=1e4 * parents.pop("sign") * (after / before - 1),
+        before_age_seconds=before_age,
+        after_age_seconds=after_age,
+    )
     priced = parents[parents["impact_bps"].notna() & (parents["share"] > 0)]
     share, found = (priced[name].to_numpy() for name in ("share", "impact_bps"))
     days = np.unique(priced["start"].array.asi8 // DAY, return_inverse=True)[1].astype(np.int64)
-    counts = (len(found), len(parents) - len(found), int(days.max(initial=-1)) + 1)
     names = trades.coin.present()
-    coin = pd.Index(names).get_indexer(pd.Index(priced["coin"])).astype(np.int64)
-    fitted, laws = _fit_law(share, found, split_groups(coin, len(names)), days, how)
-    figures = []
-    for name, values in zip(("exponent", "impact_bps", "root_bps"), fitted.T, strict=True):
-        low, high = bootstrap_interval(values[1:], counts[2], level)
-        if name == "exponent":
-            low, high = np.clip((low, high), EXPONENTS[0], EXPONENTS[-1])
-        figures.append((name, values[0], low, high, *counts))
-    columns = ["name", "estimate", "low", "high", "n", "missing", "clusters"]
-    params = pd.DataFrame(figures, columns=columns).astype({"name": "str"})
+    own = pd.Index(names).get_indexer(pd.Index(priced["coin"])).astype(np.int64)
+    fitted, laws = _fit_law(share, found, split_groups(own, len(names)), days, how)
+    clusters = int(days.max(initial=-1)) + 1
+    low, high = np.array([bootstrap_interval(drawn, clusters, level) for drawn in fitted[1:].T]).T
+    low[0], high[0] = np.clip((low[0], high[0]), EXPONENTS[0], EXPONENTS[-1])
+    figures = pd.Series(["exponent", "impact_bps", "root_bps"], dtype="str")
+    params = pd.DataFrame({"name": figures, "estimate": fitted[0], "low": low, "high": high})
+    params = params.assign(n=len(found), missing=len(parents) - len(found), clusters=clusters)
     coins = pd.DataFrame(
         {
             "coin": pd.Series(names, dtype="str"),
-            "n": np.bincount(coin, minlength=len(names)),
+            "n": np.bincount(own, minlength=len(names)),
             "volume_usd": [daily[name] for name in names],
             **_price_steps(marks, trades, daily, names, how),
         }
     )
     coins.insert(4, "impact_bps", laws[:, 0])
     coins.insert(5, "y_root", laws[:, 1] / (coins["volatility_bps"] * _UNIT**0.5))
-    events = trades.take(_first_fills(trades, table.ids("oid")[0][trades.rows]))
+    # The first fill of an order, side and moment is an event.
+    oid, sign = table.ids("oid")[0][trades.rows], np.nan_to_num(trades.sign)
+    number = number_rows(trades.coin.codes, trades.ms, oid, sign)
+    events = trades.take(np.sort(np.unique(number, return_index=True)[1]))
+    events = events.take(~np.isnan(events.sign))
     mid, _ = marks.last_at(events.coin, events.ms - 1, age_ms)
     response = _measure_response(events, mid, lags, how)
     sizes = _average_sizes(share, found, days, how)
-    facts = result_provenance({"fills": table.frame, "prices": prices})
-    facts |= {"helper": "execution.impact", "price_source": marks.source}
-    for result in (params, parents, coins, sizes, response):
-        result.attrs["toolkit"] = facts
+    state_provenance(
+        (params, parents, coins, sizes, response), {"fills": table.frame, "prices": prices},
+        helper="execution.impact", price_source=marks.source,
+    )  # fmt: skip
     return Impact(
-        params=params, n=counts[0], level=level, parents=parents, coins=coins, sizes=sizes,
+        params=params, n=len(found), level=level, parents=parents, coins=coins, sizes=sizes,
         lags=response, price_source=marks.source,
         method=f"law of impact by size; bootstrap by day; prices: {marks.source}",
     )  # fmt: skip
 
 
-def _first_fills(trades: Trades, oid: Ints) -> Flags:
-    """Return which fills are the first of their order, side and moment; others are no events."""
-    number = number_rows(trades.coin.codes, trades.ms, oid, np.nan_to_num(trades.sign))
-    first = np.zeros(len(trades), dtype=bool)
-    first[np.unique(number, return_index=True)[1]] = True
-    return first & ~np.isnan(trades.sign)
+def _sum_parents(table: Table, trades: Trades, is_twap: Flags, parent: Ints) -> pd.DataFrame:
+    """Return one row per parent order, by time."""
+    rows = pd.DataFrame(
+        {
+            "kind": pd.array(np.where(is_twap, "twap", "order"), dtype="str"),
+            "parent": parent,
+            "user": table.text("user", blank=True).texts(trades.rows).fillna(""),
+            "coin": trades.coin.texts(),
+            "side": table.text("side").texts(trades.rows),
+            "ms": trades.ms,
+            "usd": trades.usd,
+            "sign": trades.sign,
+            "row": range(len(trades)),
+        }
+    )
+    keys = ["kind", "parent", "user", "coin", "side"]
+    found = rows.groupby(keys, dropna=False).agg(
+        start_ms=("ms", "min"), end_ms=("ms", "max"), fills=("usd", "size"), usd=("usd", "sum"),
+        sign=("sign", "first"), row=("row", "first"),
+    ).reset_index().sort_values("start_ms", kind="stable", ignore_index=True)  # fmt: skip
+    for place, name in enumerate(("start", "end"), len(keys)):
+        found.insert(place, name, utc_times(found[f"{name}_ms"]))
+    return found
 
 
 def _daily_volumes(trades: Trades, volume: Mapping[str, float] | None) -> dict[str, float]:
@@ -279,52 +314,6 @@ def _daily_volumes(trades: Trades, volume: Mapping[str, float] | None) -> dict[s
     return dict(zip(names, sums.tolist(), strict=True))
 
 
-def _price_parents(
-    table: Table,
-    trades: Trades,
-    is_twap: Flags,
-    parent: Ints,
-    marks: PriceHistory,
-    daily: Mapping[str, float],
-    span: int,
-    age_ms: int,
-) -> pd.DataFrame:
-    """Return one row per parent order, with its share of a day's volume and its impact."""
-    rows, coin = trades.rows, trades.coin
-    user = table.text("user", blank=True)
-    user, side = (names.sorted().take(rows) for names in (user, table.text("side")))
-    number = number_rows(is_twap, parent, user.codes, coin.codes, side.codes)
-    first = np.unique(number, return_index=True)[1]
-    count = len(first)
-    start, end = np.full(count, LATEST), np.full(count, -LATEST)
-    np.minimum.at(start, number, trades.ms)
-    np.maximum.at(end, number, trades.ms)
-    usd = sum_groups(number, trades.usd, count)
-    coin = coin.take(first)
-    before, before_age = marks.before(coin, start, age_ms + 1)
-    after, after_age = marks.after(coin, end, span, age_ms)
-    parents = pd.DataFrame(
-        {
-            "kind": Names(is_twap[first].astype(np.int64), ["order", "twap"]).texts(),
-            "parent": parent[first],
-            "user": user.texts(first).fillna(""),
-            "coin": coin.texts(),
-            "side": side.texts(first),
-            "start": utc_times(start),
-            "end": utc_times(end),
-            "fills": np.bincount(number, minlength=count),
-            "usd": usd,
-            "share": usd / coin.facts(daily.__getitem__).astype(np.float64),
-            "before_px": before,
-            "after_px": after,
-            "impact_bps": 1e4 * trades.sign[first] * (after / before - 1),
-            "before_age_seconds": before_age,
-            "after_age_seconds": after_age,
-        }
-    )
-    return parents.iloc[np.argsort(start, kind="stable")].reset_index(drop=True)
-
-
 def _fit_law(
     share: Floats, found: Floats, coins: list[Ints], days: Ints, how: Sampling
 ) -> tuple[Floats, Floats]:
@@ -336,22 +325,20 @@ def _fit_law(
     """
     if not any(len(np.unique(share[rows])) >= _FEWEST for rows in coins):
         return np.full((1 + how.draws, 3), np.nan), np.full((len(coins), 2), np.nan)
-    count = int(days.max()) + 1
+    count, width = int(days.max()) + 1, len(EXPONENTS)
     drawn = count_draws(np.random.default_rng(how.seed), how.draws, count, 1)
     drawn = np.vstack([np.ones(count), drawn])
-    gain, total, n = (
-        np.zeros((len(drawn), width)) for width in (len(EXPONENTS), len(EXPONENTS), 1)
-    )
-    own = np.full((len(coins), len(EXPONENTS)), np.nan)
+    gain, total, n = (np.zeros((len(drawn), size)) for size in (width, width, 1))
+    own = np.full((len(coins), width), np.nan)
     for number, rows in enumerate(coins):
         if not len(rows):
             continue
         scale, moved, day = np.log(share[rows] / _UNIT), found[rows], days[rows]
-        parts = np.empty((2, len(EXPONENTS), count))
-        power, step = (np.exp(width * scale) for width in (EXPONENTS[0], _STEP))
-        for place in range(len(EXPONENTS)):
-            parts[0, place] = np.bincount(day, moved * power, count)
-            parts[1, place] = np.bincount(day, power * power, count)
+        parts = np.empty((2, width, count))
+        power, step = (np.exp(exponent * scale) for exponent in (EXPONENTS[0], _STEP))
+        for each in range(width):
+            parts[0, each] = np.bincount(day, moved * power, count)
+            parts[1, each] = np.bincount(day, power * power, count)
             power = power * step
         above, below = (drawn @ part.T for part in parts)
         weight = drawn @ np.bincount(day, minlength=count)[:, None]
@@ -361,18 +348,10 @@ def _fit_law(
         total += weight * best
         n += weight
         own[number] = best[0]
-    best = np.divide(total, n, out=np.full_like(total, np.nan), where=n > 0)
-    line = np.arange(len(gain))
-    place = gain.argmax(axis=1)
-    inner = np.clip(place, 1, len(EXPONENTS) - 2)
-    left, here, right = (gain[line, inner + step] for step in (-1, 0, 1))
-    bend = left - 2 * here + right
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shift = np.where((place == inner) & (bend < 0), 0.5 * (left - right) / bend, 0.0)
-    fitted = np.stack(
-        [EXPONENTS[place] + _STEP * np.clip(shift, -0.5, 0.5), best[line, place], best[:, _ROOT]],
-        axis=1,
-    )
+    best = ratio(total, np.broadcast_to(n, total.shape))
+    place, shift = grid_peaks(gain)
+    exponent, here = EXPONENTS[place] + _STEP * shift, best[np.arange(len(gain)), place]
+    fitted = np.stack([exponent, here, best[:, _ROOT]], axis=1)
     # Without a positive law, or with one order of each coin, no exponent is better than another.
     unknown = np.ptp(gain, axis=1) <= 1e-9 * gain.max(axis=1)
     fitted[unknown, :2] = np.nan
@@ -417,13 +396,12 @@ def _average_sizes(share: Floats, found: Floats, days: Ints, how: Sampling) -> p
     rows = []
     for group in np.unique(place):
         own = place == group
-        ratio = how.ratio(found[own], np.ones(own.sum()), days[own])[:3]
-        rows.append((np.exp(np.log(share[own]).mean()), *ratio, int(own.sum())))
-    types = {**dict.fromkeys(("share", "estimate", "low", "high"), "float64"), "n": "int64"}
-    return pd.DataFrame(rows, columns=list(types)).astype(types)
+        mean = how.ratio(found[own], np.ones(own.sum()), days[own])[:3]
+        rows.append((np.exp(np.log(share[own]).mean()), *mean, own.sum()))
+    made = pd.DataFrame(rows, columns=["share", "estimate", "low", "high", "n"], dtype="float64")
+    return made.astype({"n": "int64"})
 
 
-_CURVES: Final = ("response_bps", "autocorrelation", "kernel_bps")
 _LEAST_SHARE: Final = 1e-6
 """Smallest eigenvalue of the autocorrelations, as a share of the largest, of a kernel."""
 
@@ -456,20 +434,16 @@ def _measure_response(events: Trades, mid: Floats, lags: int, how: Sampling) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         changes, correlation = follow / known, agree / both
     curves = {
-        "response_bps": np.cumsum(changes[:, :lags], axis=1),
+        "response": np.cumsum(changes[:, :lags], axis=1),
         "autocorrelation": correlation[:, 1:],
-        "kernel_bps": np.cumsum(_solve_kernels(correlation[:, :lags], changes[:, :lags]), axis=1),
+        "kernel": np.cumsum(_solve_kernels(correlation[:, :lags], changes[:, :lags]), axis=1),
     }
-    table = {"lag": pd.Series(np.arange(1, lags + 1), dtype="int64")}
-    for name in _CURVES:
-        values = curves[name]
-        ends = [bootstrap_interval(values[1:, lag], count, how.level) for lag in range(lags)]
-        short = name.removesuffix("_bps")
-        table[name] = pd.Series(values[0])
-        table[f"{short}_low"] = pd.Series([low for low, _ in ends], dtype="float64")
-        table[f"{short}_high"] = pd.Series([high for _, high in ends], dtype="float64")
-    table["n"] = pd.Series(known[0, :lags].astype(np.int64))
-    return pd.DataFrame(table)
+    table: dict[str, Any] = {"lag": np.arange(1, lags + 1)}
+    for name, values in curves.items():
+        ends = [bootstrap_interval(drawn, count, how.level) for drawn in values[1:].T]
+        table[name if name == "autocorrelation" else f"{name}_bps"] = values[0]
+        table[f"{name}_low"], table[f"{name}_high"] = np.array(ends).T
+    return pd.DataFrame(table).assign(n=known[0, :lags].astype(np.int64))
 
 
 def _solve_kernels(correlation: Floats, changes: Floats) -> Floats:
