@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from toolkit.prepare.door import NO_TIME, Frame, Table
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, split_groups
 from toolkit.prepare.orders import Events, read_events
 from toolkit.prepare.prices import read_prices, span_ms
-from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.provenance import result_provenance, state_provenance
 from toolkit.prepare.trades import read_signs
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_TYPE
@@ -34,6 +34,10 @@ _RESULT_NAMES: Final = (
 )  # fmt: skip
 DISTANCE: Final = "distance_bps"
 _COLUMNS: Final = {"type": "order_type"}
+_MARKET: Final = {"order_type": MARKET_TYPES, "tif": MARKET_TIFS}
+
+Curves = tuple[Floats, Floats]
+"""Ages in seconds, and the cumulative incidence, its low and its high: (3, causes, ages)."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -203,18 +207,23 @@ def time_to_fill(
             "every row, so market orders count as resting orders. Fetch the rows again",
             MissingDirections,
         )
-    kind = _order_kinds(table)[events.rows]
+    is_market = np.zeros(len(table), dtype=bool)
+    for name in markers:
+        is_market |= table.text(name).facts(_MARKET[name].__contains__)
+    kind = np.where(table.flag("is_trigger")[0], 2, is_market.astype(np.int64))[events.rows]
     stop = int(events.ms.max(initial=NO_TIME)) if until is None else to_ms(until)
-    facts = {"helper": "orders.time_to_fill", "by": keys, "level": level}
-    facts = {**result_provenance({"orders": table.frame}), **facts}
     begin = None if since is None else to_ms(since)
     resting, market, triggers = (
-        _estimate(events.take(kind == code), keys, begin, stop, horizons, level, facts)
+        _estimate(events.take(kind == code), keys, begin, stop, horizons, level)
         if code == _RESTING or (kind == code).any()
         else None
         for code in range(3)
     )
     assert resting is not None
+    found = [each for each in (resting, market, triggers) if each is not None]
+    results = [result for each in found for result in (each.params, each.curves)]
+    facts = {"helper": "orders.time_to_fill", "by": keys, "level": level}
+    state_provenance(results, {"orders": table.frame}, **facts)
     return replace(resting, market=market, triggers=triggers)
 
 
@@ -299,15 +308,6 @@ def fill_probability(
     return FillProbability(**vars(found))
 
 
-def _order_kinds(table: Table) -> Ints:
-    """Return the kind of each order: 0 rests, 1 is a market order, 2 waits for a trigger."""
-    is_market = np.zeros(len(table), dtype=bool)
-    for name, words in (("order_type", MARKET_TYPES), ("tif", MARKET_TIFS)):
-        if table.has(name):
-            is_market |= table.text(name).facts(words.__contains__)
-    return np.where(table.flag("is_trigger")[0], 2, is_market.astype(np.int64))
-
-
 def _estimate(
     events: Events,
     keys: list[str],
@@ -315,13 +315,17 @@ def _estimate(
     stop: int,
     horizons: Sequence[float],
     level: float,
-    facts: dict[str, Any],
 ) -> FillTimes:
     """Return the curves and figures of the orders behind the events."""
     table, events = events.table, events.take(events.ms <= stop)
-    last = events.take(events.is_last())
-    placed = table.ms("timestamp")[last.rows]
-    begins = _window_begins(events, last) if begin is None else begin
+    last, stated = events.take(events.is_last()), table.ms("timestamp")
+    begins = np.full(len(last), begin)
+    if begin is None:  # the events of each account begin with its first one
+        account, times = table.text("user", blank=True).codes, stated[events.rows]
+        times = events.ms if (events.ms == times).any() else times
+        first = pd.Series(times).where(times != NO_TIME).groupby(account[events.rows]).min()
+        begins = first.reindex(account[last.rows]).to_numpy()
+    placed = stated[last.rows]
     is_seen = (placed >= begins) & (placed != NO_TIME)
     last, placed = last.take(is_seen), placed[is_seen]
     cause = last.groups().facts(lambda name: 1 + CAUSES.index(name) if name in CAUSES else 0)
@@ -329,40 +333,29 @@ def _estimate(
     is_over = (cause > 0) | last.groups().facts("unknown".__eq__)
     seconds = np.maximum(np.where(is_over, last.ms, stop) - placed, 0) / SECOND
     group, groups = number_groups(_group_columns(table, keys, last.rows), missing_last=True)
+    at_horizons, thin = [], []
     # Without keys there is one group, which may be empty.
-    parts = split_groups(group, len(groups) if keys else 1)
-    curves = [_incidence_curves(seconds[own], cause[own], level) for own in parts]
-    at_horizons = [
-        _curves_at(found, seconds[own], cause[own], horizons, level)
-        for found, own in zip(curves, parts, strict=True)
-    ]
+    for own in split_groups(group, len(groups) if keys else 1):
+        curves = _incidence_curves(seconds[own], cause[own], level)
+        at_horizons.append(_curves_at(curves, seconds[own], cause[own], horizons, level))
+        ages, parts = curves
+        # At most 500 points of each curve, evenly spaced, with the last one.
+        points = np.linspace(0, len(ages) - 1, _POINTS if len(ages) else 0)
+        places = np.unique(points.round().astype(int))
+        thin.append((ages[places], parts[..., places]))
     params = _stack_curves(at_horizons, groups)
-    ages = params.pop("seconds").map("{:g}".format).astype("str")
-    params["cause"] += " within " + ages + " s"
-    params = params.rename(columns={"cause": "name", "probability": "estimate"})
-    thin = _stack_curves([_thin_curves(found) for found in curves], groups)
-    params.attrs["toolkit"] = thin.attrs["toolkit"] = facts
+    within = params.pop("seconds").map("{:g}".format).astype("str")
+    params["cause"] += " within " + within + " s"
     return FillTimes(
-        params=params,
+        params=params.rename(columns={"cause": "name", "probability": "estimate"}),
         n=len(last),
         level=level,
         method="cumulative incidence (Aalen and Johansen), log-log intervals, exact at 0 and 1",
-        curves=thin,
+        curves=_stack_curves(thin, groups),
         ended={name: int((cause == k + 1).sum()) for k, name in enumerate(CAUSES)},
         open=int((cause == 0).sum()),
         left_out=int((~is_seen).sum()),
     )
-
-
-def _window_begins(events: Events, last: Events) -> Ints:
-    """Return for each order when the events of its account begin."""
-    table, rows = events.table, events.rows
-    account = table.text("user", blank=True).codes
-    placed = table.ms("timestamp")[rows]
-    times = events.ms if (events.ms == placed).any() else placed
-    begins = np.full(int(account.max(initial=0)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(begins, account[rows], np.where(times == NO_TIME, begins[0], times))
-    return begins[account[last.rows]]
 
 
 def _group_columns(table: Table, keys: list[str], rows: Ints) -> pd.DataFrame:
@@ -381,22 +374,12 @@ def _group_columns(table: Table, keys: list[str], rows: Ints) -> pd.DataFrame:
     return pd.DataFrame(columns, index=range(len(rows)))
 
 
-class _Curves(NamedTuple):
-    """Cumulative incidence of each cause: ages in seconds, then arrays (causes, ages)."""
-
-    ages: Floats
-    share: Floats
-    low: Floats
-    high: Floats
-
-
-def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> _Curves:
+def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> Curves:
     """Return the cumulative incidence of each cause at each age with an event."""
     if not cause.any():
-        return _Curves(np.zeros(0), *np.zeros((3, len(CAUSES), 0)))
+        return np.zeros(0), np.zeros((3, len(CAUSES), 0))
     with explain_missing("analysis"):
         from statsmodels.duration.survfunc import CumIncidenceRight
-
     # If all remaining orders end at once, the variance divides by zero.
     with np.errstate(divide="ignore", invalid="ignore"):
         fitted = CumIncidenceRight(seconds, cause)
@@ -405,8 +388,7 @@ def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> _Curves:
     watched = _orders_at_risk(seconds, cause, fitted.times)
     plain = np.sqrt(share * np.maximum(1 - share, 0.0) / watched)
     error = np.where(np.isfinite(error) & (error > 0), error, plain)
-    z = normal(level)
-    return _Curves(fitted.times, share, *_intervals(share, error, z, watched, level))
+    return fitted.times, np.stack([share, *_intervals(share, error, watched, level)])
 
 
 def _orders_at_risk(seconds: Floats, cause: Ints, ages: Floats) -> Floats:
@@ -416,13 +398,13 @@ def _orders_at_risk(seconds: Floats, cause: Ints, ages: Floats) -> Floats:
 
 
 def _intervals(
-    chance: Floats, error: Floats, z: float, watched: Floats, level: float
+    chance: Floats, error: Floats, watched: Floats, level: float
 ) -> tuple[Floats, Floats]:
     """Return log-log intervals, and those of Clopper and Pearson if the probability is 0 or 1."""
     never, always = chance <= _TINY, chance >= 1 - _TINY
     inside = np.where(never | always, 0.5, chance)
     rest = np.log1p(-inside)  # log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
-    wide = z * np.where(never | always, 0.0, error) / ((1 - inside) * -rest)
+    wide = normal(level) * np.where(never | always, 0.0, error) / ((1 - inside) * -rest)
     low, high = (-np.expm1(rest * np.exp(sign * wide)) for sign in (-1, 1))
     tail = ((1 - level) / 2) ** (1 / watched)
     low = np.where(never, 0.0, np.where(always, tail, low))
@@ -430,40 +412,32 @@ def _intervals(
 
 
 def _curves_at(
-    curves: _Curves, seconds: Floats, cause: Ints, horizons: Sequence[float], level: float
-) -> _Curves:
+    curves: Curves, seconds: Floats, cause: Ints, horizons: Sequence[float], level: float
+) -> Curves:
     """Return the probability of each cause at each horizon; missing beyond the oldest age."""
-    ages = np.array(horizons, dtype=np.float64)
-    place = np.searchsorted(curves.ages, ages, "right")  # 0: before the first event
-    share, low, high = (np.pad(each, ((0, 0), (1, 0)))[:, place] for each in curves[1:])
+    ages, parts = np.array(horizons, dtype=np.float64), curves[1]
+    place = np.searchsorted(curves[0], ages, "right")  # 0: before the first event
+    share, low, high = np.pad(parts, ((0, 0), (0, 0), (1, 0)))[..., place]
     # At 0 and 1 the interval is exact. After the last event more orders may be censored.
     watched = np.maximum(_orders_at_risk(seconds, cause, ages), 1.0)
-    exact_low, exact_high = _intervals(share, np.zeros_like(share), 0.0, watched, level)
+    exact_low, exact_high = _intervals(share, np.zeros_like(share), watched, level)
     is_inside = (share > _TINY) & (share < 1 - _TINY)
     low, high = np.where(is_inside, low, exact_low), np.where(is_inside, high, exact_high)
-    all_ended = curves.share[:, -1:].sum() > 1 - 1e-9
+    all_ended = parts[0, :, -1:].sum() > 1 - 1e-9
     is_known = (ages <= seconds.max(initial=-np.inf)) | all_ended
-    return _Curves(ages, *(np.where(is_known, each, np.nan) for each in (share, low, high)))
+    return ages, np.where(is_known, np.stack([share, low, high]), np.nan)
 
 
-def _thin_curves(curves: _Curves) -> _Curves:
-    """Return at most 500 points of each curve, evenly spaced; the last point is always kept."""
-    if not len(curves.ages):
-        return curves
-    places = np.unique(np.linspace(0, len(curves.ages) - 1, _POINTS).round().astype(int))
-    return _Curves(curves.ages[places], *(each[:, places] for each in curves[1:]))
-
-
-def _stack_curves(curves: list[_Curves], groups: pd.DataFrame) -> pd.DataFrame:
+def _stack_curves(curves: list[Curves], groups: pd.DataFrame) -> pd.DataFrame:
     """Return the curves of the groups below each other, with the columns of the groups in front."""
-    counts = [len(CAUSES) * len(found.ages) for found in curves]
+    counts = [len(CAUSES) * len(ages) for ages, _ in curves]
     front = groups.loc[groups.index.repeat(counts)] if len(groups.columns) else pd.DataFrame()
-    causes = [np.repeat(CAUSES, len(found.ages)) for found in curves]
+    causes = [np.repeat(CAUSES, len(ages)) for ages, _ in curves]
     columns = {
         **front.reset_index(drop=True),
         "cause": pd.Series(np.concatenate([[], *causes]), dtype="str"),
-        "seconds": np.concatenate([[], *(np.tile(found.ages, len(CAUSES)) for found in curves)]),
+        "seconds": np.concatenate([[], *(np.tile(ages, len(CAUSES)) for ages, _ in curves)]),
     }
-    for name, place in (("probability", 1), ("low", 2), ("high", 3)):
-        columns[name] = np.concatenate([[], *(found[place].ravel() for found in curves)])
+    for place, name in enumerate(("probability", "low", "high")):
+        columns[name] = np.concatenate([[], *(parts[place].ravel() for _, parts in curves)])
     return pd.DataFrame(columns)
