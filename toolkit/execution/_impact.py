@@ -9,7 +9,7 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.execution._quotes import reference_prices
-from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import number_rows, ratio, split_groups, sum_groups
 from toolkit.prepare.prices import PriceHistory, span_ms
 from toolkit.prepare.provenance import state_provenance
