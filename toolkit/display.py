@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-__all__ = ["count_text", "facts_table", "frames_html", "snake_case", "time_text", "type_text"]
-
 _TIMES: Final = ("start", "end")
 """Names of facts that are Unix milliseconds."""
 

@@ -47,44 +47,6 @@ The warnings are subclasses of UserWarning::
 import sys
 import warnings
 
-__all__ = [
-    "AnswerDamaged",
-    "AnswerInvalid",
-    "ArchiveError",
-    "BadRequest",
-    "BudgetSpent",
-    "CommitConflict",
-    "HistoryMismatch",
-    "HistoryWarning",
-    "Incomplete",
-    "IncompleteWarning",
-    "InvalidKey",
-    "KeyExposed",
-    "LimitWarning",
-    "MissingAmounts",
-    "MissingColumns",
-    "MissingDirections",
-    "MissingExtra",
-    "MissingFees",
-    "MissingField",
-    "MissingTokens",
-    "NotConnected",
-    "NotPermitted",
-    "NotReady",
-    "RateLimited",
-    "RepeatedRows",
-    "ReportFailed",
-    "ServiceDown",
-    "ServiceError",
-    "StoreUnreachable",
-    "ToolkitError",
-    "UnknownField",
-    "UnmeasuredAccounts",
-    "UnnamedAccount",
-    "Unreachable",
-    "UnusedPrices",
-]
-
 
 class ToolkitError(Exception):
     """The base class of all errors of this package."""
@@ -408,3 +370,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolkit"):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+__all__ = [name for name, value in sorted(globals().items()) if isinstance(value, type)]
+"""All errors and warnings of the list above."""

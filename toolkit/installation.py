@@ -21,18 +21,6 @@ from urllib.parse import unquote, urlsplit
 
 from toolkit.errors import MissingExtra
 
-__all__ = [
-    "EXTRAS",
-    "clone_folder",
-    "explain_missing",
-    "extra_requirements",
-    "find_browser",
-    "find_shadow",
-    "install_command",
-    "notebook_folder",
-    "package_version",
-]
-
 DISTRIBUTION: Final = "exchange-toolkit"
 
 _BROWSERS: Final = (

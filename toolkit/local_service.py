@@ -37,16 +37,6 @@ from toolkit.service.recordings import read_recordings, request_key
 if TYPE_CHECKING:
     from toolkit.simulation import World
 
-__all__ = [
-    "InProcessTransport",
-    "application_of",
-    "archived_store",
-    "local",
-    "recorded_store",
-    "simulated_store",
-    "tiled_store",
-]
-
 _KEY: Final = "local"  # only this process can reach the service
 _DIGESTED: Final = ("simulation", "service", "contract", "rules")
 """The packages whose code determines the content of a store."""

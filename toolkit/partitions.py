@@ -18,8 +18,6 @@ import pyarrow.dataset as ds
 from toolkit.errors import warn_caller
 from toolkit.public_names import publish_as
 
-__all__ = ["Files", "apply"]
-
 SUMS: Final = ("pnl.attribution", "builders.routing", "ledger.sums")
 """Helpers whose every figure is a sum over rows, so that the results of partitions add up."""
 

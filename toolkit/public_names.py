@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["publish_as", "publish_names"]
-
 T = TypeVar("T", bound=Callable[..., Any])
 
 

@@ -20,7 +20,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
@@ -174,6 +174,7 @@ def _status_of(name: str) -> int:
     return int(number) if is_status else 0
 
 
+@dataclass(eq=False, repr=False)
 class FaultyTransport(httpx.BaseTransport):
     """A transport that damages answers; `faulty` makes it.
 
@@ -187,28 +188,18 @@ class FaultyTransport(httpx.BaseTransport):
         Whether faults are injected. If not, requests are neither damaged nor counted.
     """
 
-    def __init__(
-        self,
-        inner: httpx.BaseTransport,
-        schedule: Mapping[int, str],
-        drawn: Sequence[str],
-        share: float,
-        draw: random.Random,
-        pause: float,
-        sleep: Callable[[float], None],
-    ) -> None:
-        self.injected: list[InjectedFault] = []
-        self.is_active = True
-        self._inner = inner
-        self._schedule = schedule
-        self._drawn = drawn
-        self._share = share
-        self._draw = draw
-        self._pause = pause
-        self._sleep = sleep
-        self._lock = threading.Lock()
-        self._requests = 0
-        self._bodies: dict[str, list[Body]] = {}
+    _inner: httpx.BaseTransport
+    _schedule: Mapping[int, str]
+    _drawn: Sequence[str]
+    _share: float
+    _draw: random.Random
+    _pause: float
+    _sleep: Callable[[float], None]
+    injected: list[InjectedFault] = field(default_factory=list, init=False)
+    is_active: bool = field(default=True, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _requests: int = field(default=0, init=False)
+    _bodies: dict[str, list[Body]] = field(default_factory=dict, init=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the answer of the inner transport, or a damaged one, or raise its failure."""
@@ -261,8 +252,7 @@ class FaultyTransport(httpx.BaseTransport):
             return None
         if error_type := _BREAKS.get(name):
             error = error_type(f"injected fault: {name}", request=request)
-            half = [content[: len(content) // 2]]
-            return error if name == "reset" else _streamed(answer, half, error)
+            return error if name == "reset" else _streamed(answer, _broken_off(content, error))
         if name == "slow":
             return _streamed(answer, self._pieces(content))
         is_binary = "json" not in answer.headers.get("content-type", "")
@@ -336,27 +326,18 @@ class _SessionTransport(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers, stream=answer.stream)
 
 
-class _Pieces(httpx.SyncByteStream):
-    """A body that comes in pieces, and may break off."""
-
-    def __init__(self, pieces: Iterable[bytes], error: httpx.TransportError | None) -> None:
-        self._pieces = pieces
-        self._error = error
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._pieces
-        if self._error is not None:
-            raise self._error
-
-
-def _streamed(
-    answer: httpx.Response, pieces: Iterable[bytes], error: httpx.TransportError | None = None
-) -> httpx.Response:
+def _streamed(answer: httpx.Response, pieces: Iterable[bytes]) -> httpx.Response:
     """Return an answer with another body, and without headers that state its length."""
     # The answer was requested without compression; only a snapshot is compressed nevertheless.
     dropped = ("content-length", "transfer-encoding")
     headers = [(name, value) for name, value in answer.headers.items() if name not in dropped]
-    return httpx.Response(answer.status_code, headers=headers, stream=_Pieces(pieces, error))
+    return httpx.Response(answer.status_code, headers=headers, content=pieces)
+
+
+def _broken_off(content: bytes, error: httpx.TransportError) -> Iterator[bytes]:
+    """Yield the first half of a body, then raise."""
+    yield content[: len(content) // 2]
+    raise error
 
 
 def _answer_as_gateway(name: str, request: httpx.Request) -> httpx.Response | httpx.TransportError:

@@ -10,23 +10,6 @@ import re
 from numbers import Integral, Real
 from typing import Any, Final, Protocol, SupportsIndex
 
-__all__ = [
-    "DAY",
-    "FIRST_MONDAY",
-    "FIRST_MS",
-    "HOUR",
-    "LAST_MS",
-    "MINUTE",
-    "SECOND",
-    "WEEK",
-    "NumpyTime",
-    "Time",
-    "to_iso",
-    "to_ms",
-    "week_begin",
-    "whole_number",
-]
-
 SECOND = 1_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
@@ -150,8 +133,11 @@ def _read_time(time: Any, now_ms: int | None) -> int:
         return _date_to_ms(time)
     if (number := whole_number(time)) is not None:
         return _check_unit(number)
-    if getattr(time, "ndim", None) == 0:  # numpy.datetime64, without importing numpy
-        return _scalar_to_ms(time)
+    dtype = getattr(time, "dtype", None)
+    if getattr(time, "ndim", None) == 0 and getattr(dtype, "kind", "") == "M":  # numpy.datetime64
+        ms = int(time.astype("M8[ms]").astype("i8"))
+        if ms != -(2**63):  # NaT
+            return ms
     raise ValueError(_not_a_time_message(time))
 
 
@@ -181,15 +167,6 @@ def _date_to_ms(date: dt.date) -> int:
         date = date.replace(tzinfo=dt.UTC)
     gap = date - _EPOCH
     return gap.days * DAY + gap.seconds * SECOND + gap.microseconds // 1_000
-
-
-def _scalar_to_ms(scalar: Any) -> int:
-    if scalar.dtype.kind == "M":
-        ms = int(scalar.astype("M8[ms]").astype("i8"))
-        if ms == -(2**63):
-            raise ValueError(_not_a_time_message(scalar))
-        return ms
-    raise ValueError(_not_a_time_message(scalar))
 
 
 def _check_unit(time: int) -> int:

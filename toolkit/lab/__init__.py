@@ -17,8 +17,6 @@ from toolkit.service import AcceptedKey, KeyQuotas, Store
 from toolkit.service.http import run_server
 from toolkit.times import to_iso
 
-__all__ = ["run_lab"]
-
 _MOST_TABS: Final = 20  # hundreds of open tabs would help nobody
 
 
@@ -49,22 +47,16 @@ def run_lab(
         run_server(application_of(store, KeyQuotas([AcceptedKey("lab", key)]))) as address,
         TemporaryDirectory(prefix="toolkit-lab-") as private,
     ):
-        command = [sys.executable, "-m", "jupyterlab", *_server_options(folder, port, browser)]
+        command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}"]
+        command += ["--ServerApp.ip=127.0.0.1"]  # `localhost` may mean another address
+        command += [f"--ServerApp.port={port}"] if port else []
+        command += [] if browser else ["--no-browser"]
+        # Without this option JupyterLab refuses to run as root, which is usual in a container.
+        command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         command += _content_options(folder, Path(private), store, address)
         environment = {**os.environ, "TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": key}
         announce(_ready_message(store, address, folder))
         return _run_until_end(command, environment)
-
-
-def _server_options(folder: Path, port: int, browser: bool) -> list[str]:
-    """Return the options for JupyterLab's address and folder."""
-    options = [f"--ServerApp.root_dir={folder.absolute()}"]
-    options += ["--ServerApp.ip=127.0.0.1"]  # `localhost` may mean another address
-    options += [f"--ServerApp.port={port}"] if port else []
-    options += [] if browser else ["--no-browser"]
-    # Without this option JupyterLab refuses to run as root, which is usual in a container.
-    options += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    return options
 
 
 def _content_options(folder: Path, private: Path, store: Store, address: str) -> list[str]:
