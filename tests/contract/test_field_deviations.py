@@ -6,7 +6,6 @@ docs/live_service.md, section 1.
 import copy
 import itertools
 import json
-import reprlib
 import typing
 import warnings
 from dataclasses import dataclass, replace
@@ -254,34 +253,16 @@ def test_invalid_unspecified_value_warns_once():
     assert result["margin_table_id"].fillna(-1).tolist() == [-1, 7]
 
 
-def test_unreadable_pair_loses_no_other():
-    """One invalid pair of margin tables does not hide the other tables."""
-    view = VIEWS["marginTables"]
-    table = {"description": "", "marginTiers": [{"lowerBound": "0.0", "maxLeverage": 50}]}
-    usual = {"universe": [], "marginTables": [[50, table], [56, table]]}
-    later = table | {"new": 1}
-    pairs = [[None, {}], ["x", {}], [51], "x", None, {}, [51, {}, 1], [51, 3], []]
-    for pair, form in zip(pairs, itertools.cycle(FORMS), strict=False):
-        forget_deviations()
-        (expected,) = decoded_frames(view, {}, usual, form)
-        meta = {"universe": [], "marginTables": [[50, later], pair, [56, later]]}
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            for _ in range(2):
-                (result,) = decoded_frames(view, {}, meta, form)
-                pd.testing.assert_frame_equal(result, expected)
-        texts = [str(warning.message) for warning in warned if warning.category is MissingField]
-        assert [reprlib.repr(pair) in text for text in texts] == [True]
-
-
-def test_tiers_of_table_belong_together():
-    """A table without one of its tiers would have wrong margins, so it has none."""
+def test_unreadable_tables_are_missing():
+    """A table without one of its tiers would have wrong margins, and an odd pair is no table."""
     tiers = [{"lowerBound": "0.0", "maxLeverage": 50}, 5]
-    meta = {"universe": [], "marginTables": [[50, {"description": "", "marginTiers": tiers}]]}
-    forget_deviations()
-    with pytest.warns(MissingField, match="marginTables.marginTiers"):
-        (result,) = decoded_frames(VIEWS["marginTables"], {}, meta, "float")
-    assert result.empty
+    odd = [[50, {"description": "", "marginTiers": tiers}], [None, {}], [51], "x", None, [51, 3]]
+    for pair, form in zip(odd, itertools.cycle(FORMS), strict=False):
+        meta = {"universe": [], "marginTables": [pair]}
+        forget_deviations()
+        with pytest.warns(MissingField, match="marginTables"):
+            (result,) = decoded_frames(VIEWS["marginTables"], {}, meta, form)
+        assert result.empty
 
 
 SNAPSHOT = {

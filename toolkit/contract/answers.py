@@ -205,29 +205,15 @@ def _compare_fields(
             yield Deviation("rewritten", place, path + name)
             value[name] = str(item)
         if item is not None and field.may_be_unreadable:
-            pair = next(iter(get_args(wanted)), None)
-            is_list = get_origin(pair) is tuple and isinstance(item, list)
-            kept = []  # each pair belongs to its own key
-            for entry in item if is_list else [value[name]]:
-                part = get_args(field.type)[0] if is_list else field.type
-                below = numbers, f"{path}{name}."
-                inside = [*_compare(part, entry, *below)] if field.has_records else []
-                if _is_readable(pair if is_list else wanted, entry):
-                    kept.append(entry)
-                    yield from inside
-                else:
-                    yield Deviation(
-                        "unreadable", place, path + name, value=msgspec.json.decode(encode(entry))
-                    )
-            value[name] = kept if is_list else next(iter(kept), None)
-
-
-def _is_readable(wanted: Any, value: Any) -> bool:
-    try:
-        msgspec.json.decode(encode(value), type=wanted, strict=False)
-    except (*_UNREADABLE, OverflowError):
-        return False
-    return True
+            inside = _compare(field.type, item, numbers, f"{path}{name}.")
+            deviations = list(inside) if field.has_records else []
+            try:
+                msgspec.json.decode(encode(value[name]), type=wanted, strict=False)
+                yield from deviations
+            except (*_UNREADABLE, OverflowError):
+                plain = msgspec.json.decode(encode(value[name]))
+                yield Deviation("unreadable", place, path + name, value=plain)
+                value[name] = None
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """The columns that a record becomes: its leaves, in the order of the specification."""
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,11 +41,6 @@ class Column:
     expected: bool = True
     default: Any = None
 
-    @property
-    def is_rows(self) -> bool:
-        """Whether the values are rows of another record."""
-        return self.kind.family == "rows"
-
 
 @functools.cache
 def record_columns(record: type[Record]) -> tuple[Column, ...]:
@@ -56,14 +50,44 @@ def record_columns(record: type[Record]) -> tuple[Column, ...]:
     >>> [column.name for column in record_columns(FundingRow)]
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
-    older = {
-        field.note.older_place_of: field.name
-        for field in record_fields(record)
-        if field.note.older_place_of
-    }
-    return tuple(
-        replace(column, older=older.get(column.name, "")) for column in _leaf_columns(record)
-    )
+    columns: list[Column] = []
+    older: dict[str, str] = {}
+    for field in record_fields(record):
+        note = field.note
+        if note.older_place_of:
+            older[note.older_place_of] = field.name
+            continue
+        may_be_null = field.null or (field.has_default and field.default is None)
+        expected = not (may_be_null or field.may_be_absent)
+        if is_record(field.type):
+            columns += (
+                replace(
+                    leaf,
+                    name=note.prefix + leaf.name,
+                    path=f"{field.name}.{leaf.path}",
+                    wire=f"{field.wire}.{leaf.wire}",
+                    missing=leaf.missing or not note.key,
+                    expected=leaf.expected and expected,
+                    beyond=leaf.beyond or note.beyond,
+                    meaning=": ".join(filter(None, (note.prefix and field.meaning, leaf.meaning))),
+                )
+                for leaf in record_columns(field.type)
+            )
+            continue
+        column = Column(
+            name=note.column or field.name,
+            path=field.name,
+            wire=field.wire,
+            kind=note.kind,
+            missing=not note.key and field.default is None,
+            expected=expected,
+            default=field.default,
+            meaning=field.meaning,
+            type=field.type,
+            beyond=note.beyond,
+        )
+        columns.append(column)
+    return tuple(replace(column, older=older.get(column.name, "")) for column in columns)
 
 
 @functools.cache
@@ -72,37 +96,3 @@ def table_columns(table: Table) -> tuple[Column, ...]:
     return tuple(
         column for column in record_columns(table.record) if column.path not in table.omits
     )
-
-
-def _leaf_columns(record: type[Record]) -> Iterator[Column]:
-    for field in record_fields(record):
-        note = field.note
-        if note.older_place_of:  # an older place of another column's value: see `Column.older`
-            continue
-        may_be_null = field.null or (field.has_default and field.default is None)
-        expected = not (may_be_null or field.may_be_absent)
-        if not is_record(field.type):
-            yield Column(
-                name=note.column or field.name,
-                path=field.name,
-                wire=field.wire,
-                kind=note.kind,
-                missing=not note.key and field.default is None,
-                expected=expected,
-                default=field.default,
-                meaning=field.meaning,
-                type=field.type,
-                beyond=note.beyond,
-            )
-            continue
-        for leaf in record_columns(field.type):
-            yield replace(
-                leaf,
-                name=note.prefix + leaf.name,
-                path=f"{field.name}.{leaf.path}",
-                wire=f"{field.wire}.{leaf.wire}",
-                missing=leaf.missing or not note.key,
-                expected=leaf.expected and expected,
-                beyond=leaf.beyond or note.beyond,
-                meaning=": ".join(filter(None, (note.prefix and field.meaning, leaf.meaning))),
-            )

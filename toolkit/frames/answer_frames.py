@@ -78,7 +78,9 @@ def frame(
     """
     request = kind if isinstance(kind, Mapping) else {}
     operation = _operation_of(request.get("type") if request else kind)
-    if parts := [column.name for column in table_columns(operation.tables[0]) if column.is_rows]:
+    if parts := [
+        column.name for column in table_columns(operation.tables[0]) if column.kind.family == "rows"
+    ]:
         raise TypeError(
             f"{operation.type} is not a row; it contains rows ({', '.join(parts)}). Pass the type "
             "of the operation whose answer it is"
