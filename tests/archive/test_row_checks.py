@@ -7,7 +7,7 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 
 FILLS = make_fills(600)
 HOLED = [*FILLS[:100], *FILLS[130:]]
