@@ -230,7 +230,7 @@ def impact(
     before, before_age = marks.before(coin, parents.pop("start_ms").to_numpy(), age_ms + 1)
     after, after_age = marks.after(coin, parents.pop("end_ms").to_numpy(), span, age_ms)
     parents = parents.assign(
-        share=parents["usd"] / parents["coin"].map(daily),
+        share=parents["usd"] / parents["coin"].map(daily).astype("float64"),
         before_px=before,
         after_px=after,
         impact_bps=1e4 * parents.pop("sign") * (after / before - 1),
