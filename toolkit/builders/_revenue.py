@@ -17,7 +17,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingFees, warn_caller
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import group_rows, list_keys, sum_groups
-from toolkit.prepare.money import CASH, is_in_base, is_perp, read_tokens, warn_missing_tokens
+from toolkit.prepare.money import CASH, is_in_base, is_perp, warn_missing_tokens
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book, read_roles, warn_missing_directions
 from toolkit.rules.directions import CONVERSIONS
@@ -140,7 +140,7 @@ class Earnings(NamedTuple):
 def read_earnings(rows: Table) -> Earnings:
     """Return what the builder earns on each fill; collateral and quote tokens count at par."""
     px, fee = rows.number("px"), np.nan_to_num(rows.number("builder_fee"))
-    tokens = read_tokens(rows, {})
+    tokens = rows.text("fee_token", blank=True)
     has_price = tokens.facts(CASH.__contains__)
     has_price |= rows.text("coin").facts(lambda coin: ":" in coin or not is_perp(coin))
     # The price of the fill converts a fee in the token that is bought.

@@ -11,7 +11,7 @@ from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_rows
-from toolkit.prepare.money import is_in_base, read_money, read_tokens, warn_missing_tokens
+from toolkit.prepare.money import is_in_base, read_money, warn_missing_tokens
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.prices import LATEST, PriceHistory, span_ms
 from toolkit.prepare.provenance import state_provenance
@@ -243,7 +243,7 @@ def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
 def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
     """Return the sums of the fills of each order and TWAP, sorted by kind and id."""
     warn_missing_tokens(table)
-    tokens = read_tokens(table, {})
+    tokens = table.text("fee_token", blank=True)
     money = read_money(table, tokens, is_in_base(table, tokens), {})
     (is_twap, parent), sz = find_parents(table, trades.rows), np.nan_to_num(trades.sz)
     rows = pd.DataFrame(

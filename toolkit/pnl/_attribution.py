@@ -13,16 +13,8 @@ import pandas as pd
 from toolkit import prepare
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills, money
+from toolkit.prepare import funding as payments
 from toolkit.prepare.door import Frame, Names, Table, filled
-from toolkit.prepare.funding import (
-    POSITIONS,
-    CoveredPeriod,
-    Payments,
-    common_end,
-    count_hours,
-    covered_period,
-    read_payments,
-)
 from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups, sum_groups
 from toolkit.prepare.ledger import own_ledger, read_income
 from toolkit.prepare.money import Prices
@@ -228,7 +220,7 @@ def attribution(
     0      2        10.0        -0.09        -0.02  9.89  fills
     """
     fills = prepare.fills(fills, account, prices, meta)
-    time = None if funding is None else covered_period(fills.table, start_time, end_time)
+    time = None if funding is None else payments.covered_period(fills.table, start_time, end_time)
     return compute_attribution(fills, funding, ledger, by, time, positions, warns=True)
 
 
@@ -237,7 +229,7 @@ def compute_attribution(
     funding: Frame | None,
     ledger: Frame | None,
     by: str | Iterable[str] | None = None,
-    time: CoveredPeriod | None = None,
+    time: payments.CoveredPeriod | None = None,
     positions: tuple[Frame | None, Frame | None] | None = None,
     *,
     warns: bool = False,
@@ -265,7 +257,7 @@ def compute_attribution(
             covers[name] = f"not {name} (it has no {lacks})" if lacks else name
     hours, inputs = None, {"fills": table.frame, "funding": funding, "ledger": ledger}
     if funding is not None and covers["funding"] == "funding":
-        paid = read_payments(fills, funding, time or CoveredPeriod())
+        paid = payments.read_payments(fills, funding, time or payments.CoveredPeriod())
         known, usd = ~np.isnan(paid.usd), np.nan_to_num(paid.usd)
         counted = np.where(paid.inside, usd, 0.0)
         measures = {
@@ -295,10 +287,9 @@ def compute_attribution(
                 parts.append(_sum_positions(fills, held, sign, keys))
     result = _mark_uncovered(*_add_parts(parts, keys), covers, hours, is_final=warns)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
-    made = finish(result, inputs, **facts)
-    if made["at_par"].any():
-        made.attrs["toolkit"]["at_par"] = fills.tokens_at_par()
-    return made
+    if result["at_par"].any():
+        facts["at_par"] = fills.tokens_at_par()
+    return finish(result, inputs, **facts)
 
 
 def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
@@ -387,21 +378,25 @@ def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     return groups, sums
 
 
-def _position_hours(fills: Fills, payments: Payments) -> pd.DataFrame | None:
+def _position_hours(fills: Fills, paid: payments.Payments) -> pd.DataFrame | None:
     """Return position hours, and those with a payment, by user, coin and dex.
 
     None if the fills do not state positions.
     """
-    table, funding = fills.table, payments.table
-    if not all(map(table.has, POSITIONS)) or (table.has("user") and not funding.has("user")):
+    table, funding = fills.table, paid.table
+    if not all(map(table.has, payments.POSITIONS)) or (
+        table.has("user") and not funding.has("user")
+    ):
         return None
-    steps, rows = fills.steps, payments.mine & payments.inside
-    held, paid = count_hours(fills, funding, rows, common_end(table.frame, funding.frame))
+    steps, rows = fills.steps, paid.mine & paid.inside
+    held, with_row = payments.count_hours(
+        fills, funding, rows, payments.common_end(table.frame, funding.frame)
+    )
     heads = np.flatnonzero(steps.first)
     coins = Names(steps.coin[heads], steps.coins)
     names = (Names(steps.user[heads], steps.users), coins, coins.renamed(money.dex_of))
     columns = {key: each.texts() for key, each in zip(_HOUR_KEYS, names, strict=True)}
-    return pd.DataFrame({**columns, "held": held, "paid": paid})
+    return pd.DataFrame({**columns, "held": held, "paid": with_row})
 
 
 def _mark_uncovered(

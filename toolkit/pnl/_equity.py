@@ -8,20 +8,14 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.pnl._attribution import NEEDED, compute_attribution
-from toolkit.prepare import Fills
+from toolkit.prepare import Fills, money
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
 from toolkit.prepare.fills import check_chains, check_one_account
 from toolkit.prepare.funding import covered_period, read_payments
 from toolkit.prepare.groups import CALENDAR
 from toolkit.prepare.ledger import own_ledger
-from toolkit.prepare.money import (
-    Prices,
-    collateral_price,
-    is_perp,
-    warn_missing_tokens,
-    warn_unused_prices,
-)
+from toolkit.prepare.money import Prices, collateral_price, is_perp
 from toolkit.prepare.prices import make_history
 from toolkit.prepare.provenance import finish, refuse_several_accounts
 from toolkit.prepare.steps import POSITION_COLUMNS
@@ -139,8 +133,8 @@ def equity(
     has_positions = has_positions and not any(table.count_missing(POSITION_COLUMNS).values())
     if has_positions:
         check_one_account(traded)
-    warn_unused_prices(traded.prices, table, traded.collateral)
-    warn_missing_tokens(table)
+    money.warn_unused_prices(traded.prices, table, traded.collateral)
+    money.warn_missing_tokens(table)
     is_named, in_perps = table.has("user"), table.text("coin").facts(is_perp)
     gain = traded.money.closed_pnl - traded.money.fee
     amounts: dict[str, Floats | Flags] = {

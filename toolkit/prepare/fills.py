@@ -28,10 +28,10 @@ from toolkit.prepare.money import (
     Prices,
     collateral_in_fills,
     collateral_of_dexes,
+    dex_of,
     is_in_base,
     parse_prices,
     read_money,
-    read_tokens,
     warn_missing_tokens,
 )
 from toolkit.prepare.provenance import (
@@ -87,8 +87,8 @@ class Fills:
             frame = frame.assign(user=names[0]) if len(names) == 1 else frame
         self.table = Table(frame, "fills")
         self.account = None if account is None else account.lower()
-        self.prices = parse_prices(prices)
-        self.collateral = collateral_of_dexes(meta)
+        self.prices = parse_prices(prices) if prices else {}
+        self.collateral = {} if meta is None else collateral_of_dexes(meta)
         self._averages: dict[Any, Average] = {}
 
     def __len__(self) -> int:
@@ -104,7 +104,12 @@ class Fills:
     @cached_property
     def tokens(self) -> Names:
         """The token of each fee; a missing one is the collateral of the dex, "" is USDC."""
-        return read_tokens(self.table, self.collateral)
+        tokens, collateral = self.table.text("fee_token", blank=True), self.collateral
+        if not collateral:
+            return tokens
+        of_coin = self.table.text("coin").renamed(lambda coin: collateral.get(dex_of(coin), ""))
+        codes = np.where(tokens.facts("".__eq__), len(tokens.values) + of_coin.codes, tokens.codes)
+        return Names(codes, [*tokens.values, *of_coin.values]).renamed(str)
 
     @cached_property
     def in_base(self) -> Flags:
@@ -263,9 +268,17 @@ def check_one_account(fills: Fills) -> None:
     named = fills.table.has("user") and not fills.table.is_blank("user")
     if named or fills.account is not None:
         return
-    if trades := _count_two_sided_trades(fills):
-        how = f"trade ids with a buy and a sell: {trades:,}"
-        raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
+    table = fills.table
+    tid = np.nan_to_num(table.number("tid", 0.0)).astype(np.int64)
+    ordered = np.sort(tid)
+    if ((ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)).any():
+        coin, is_buy = table.text("coin").codes, table.text("side").facts("B".__eq__)
+        order = np.lexsort((is_buy, coin, tid))
+        tid, coin, is_buy = tid[order], coin[order], is_buy[order]
+        same = (tid[1:] == tid[:-1]) & (coin[1:] == coin[:-1]) & (tid[1:] != 0)
+        if trades := int((same & (is_buy[1:] != is_buy[:-1])).sum()):
+            how = f"trade ids with a buy and a sell: {trades:,}"
+            raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
     gap, spot = fills.steps.is_gap, fills.steps.spot
     count, moved = int((gap & ~spot).sum()), int((gap & spot).sum())
     # Tokens also come and leave in other ways, but not between most fills.
@@ -277,17 +290,3 @@ def check_one_account(fills: Fills) -> None:
             "the account of each fill: fills.assign(user=address)",
             UnnamedAccount,
         )
-
-
-def _count_two_sided_trades(fills: Fills) -> int:
-    """Return the number of trade ids that have a buy and a sell of one coin."""
-    table = fills.table
-    tid = np.nan_to_num(table.number("tid", 0.0)).astype(np.int64)
-    ordered = np.sort(tid)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return 0
-    coin, is_buy = table.text("coin").codes, table.text("side").facts("B".__eq__)
-    order = np.lexsort((is_buy, coin, tid))
-    tid, coin, is_buy = tid[order], coin[order], is_buy[order]
-    same = (tid[1:] == tid[:-1]) & (coin[1:] == coin[:-1]) & (tid[1:] != 0)
-    return int((same & (is_buy[1:] != is_buy[:-1])).sum())

@@ -17,6 +17,7 @@ CALENDAR: Mapping[str, tuple[int, int]] = {
     "day": (DAY, 0),
     "week": (WEEK, WEEK - FIRST_MONDAY),
 }
+_TEXTS = ("coin", "dir", "side", *ADDRESSES)
 DERIVED_GROUPS = ("dex", *CALENDAR)
 """Groups that are derived from other columns: from the coin and from the time."""
 
@@ -118,7 +119,7 @@ def _key_names(table: Table, key: str) -> Names | None:
     if key == "dex" and not table.has("dex"):
         return table.text("coin").renamed(dex_of)
     is_text = isinstance(table.plain[key].dtype, pd.CategoricalDtype | pd.StringDtype)
-    return table.text(key) if is_text or key in ADDRESSES else None
+    return table.text(key) if is_text or key in _TEXTS else None
 
 
 def number_groups(

@@ -115,16 +115,6 @@ def join_names(dexes: Names, symbols: Names) -> Names:
     return Names(codes, [join_coin(*pair) for pair in pairs]).renamed(str)
 
 
-def read_tokens(table: Table, collateral: Collateral) -> Names:
-    """Return the token of each fee; a missing one is the collateral of the dex, "" is USDC."""
-    tokens = table.text("fee_token", blank=True)
-    if not collateral:
-        return tokens
-    of_coin = table.text("coin").renamed(lambda coin: collateral.get(dex_of(coin), ""))
-    codes = np.where(tokens.facts("".__eq__), len(tokens.values) + of_coin.codes, tokens.codes)
-    return Names(codes, [*tokens.values, *of_coin.values]).renamed(str)
-
-
 def is_in_base(table: Table, tokens: Names) -> Flags:
     """Return whether a fill pays its fee, or receives its rebate, in the base token."""
     in_base: Flags = table.text("coin").facts(is_spot)
@@ -183,14 +173,14 @@ def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str,
     )
 
 
-def parse_prices(prices: Prices | None) -> dict[str, float]:
+def parse_prices(prices: Prices) -> dict[str, float]:
     """Return prices of tokens, with the names of the tokens in upper case.
 
     Raise ValueError if a price is not a positive number, if a token has two prices, or if USDC has
     a price other than 1.
     """
     found: dict[str, float] = {}
-    for token, price in (prices or {}).items():
+    for token, price in prices.items():
         try:
             value = float(price)
         except (TypeError, ValueError):
@@ -205,14 +195,12 @@ def parse_prices(prices: Prices | None) -> dict[str, float]:
     return {token: value for token, value in found.items() if token not in CASH}
 
 
-def collateral_of_dexes(meta: Frame | Collateral | None) -> dict[str, str]:
+def collateral_of_dexes(meta: Frame | Collateral) -> dict[str, str]:
     """Return the collateral of each dex in `meta` whose collateral is not USDC.
 
     - ``meta``: as `tk.meta` returns it, of one or more dexes: ``name``, ``collateral_token``; or
       the collateral by dex
     """
-    if meta is None:
-        return {}
     if isinstance(meta, Mapping):
         return dict(meta)
     table = Table(meta, "meta")

@@ -11,15 +11,7 @@ from toolkit.arrays import Flags
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.prepare.door import Names, Table
 from toolkit.prepare.money import is_outcome, is_perp
-from toolkit.rules.directions import (
-    AUTO_DELEVERAGING,
-    BORROW_LIQUIDATIONS,
-    CONVERSIONS,
-    KNOWN,
-    LIQUIDATED,
-    NOT_TRADED,
-    SETTLEMENT,
-)
+from toolkit.rules import directions
 from toolkit.rules.spot_cost import SWAPS
 
 OBJECT = ("liquidated_user", "liquidation_method", "liquidation_mark_px")
@@ -57,7 +49,7 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
       of a liquidation by market order counts as the liquidated account.
     """
     words = table.text("dir", blank=True)
-    deleveraged = words.facts(AUTO_DELEVERAGING.__eq__)
+    deleveraged = words.facts(directions.AUTO_DELEVERAGING.__eq__)
     named, method = (table.text(name, blank=True) for name in OBJECT[:2])
     is_named, backstop = named.facts(bool), method.facts("backstop".__eq__)
     has_object = is_named | method.facts(bool)
@@ -69,7 +61,7 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     taken = has_object & table.flag("crossed")[0] & ~backstop
     # The backstop's own fill has the same words on the other side: a long is closed by a sell from
     # above 0, a short by a buy from below 0.
-    by_words: Flags = words.facts(lambda word: word.startswith(LIQUIDATED))
+    by_words: Flags = words.facts(lambda word: word.startswith(directions.LIQUIDATED))
     if by_words.any():
         longs = words.facts(lambda word: word.endswith("Long"))
         shorts = words.facts(lambda word: word.endswith("Short"))
@@ -78,7 +70,7 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
                 is_buy = table.text("side").facts("B".__eq__)
                 by_words = by_words & ~(closes & (is_buy == (sign > 0)))
             by_words = by_words & ~(closes & (sign * table.number("start_position", sign) <= 0))
-    by_words = by_words | words.facts(BORROW_LIQUIDATIONS.__contains__)
+    by_words = by_words | words.facts(directions.BORROW_LIQUIDATIONS.__contains__)
     passed_on, liquidated = np.zeros(len(table), dtype=bool), taken | by_words
     if account is not None or table.has("user"):
         if account is None:
@@ -94,10 +86,10 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
         liquidated = np.where(is_named, own & ~passed_on, liquidated)
     # The exchange closes a delisted perp at its settlement price.
     is_listed = table.text("coin", blank=True).facts(lambda name: name != "" and is_perp(name))
-    settled = words.facts(SETTLEMENT.__eq__) & is_listed
+    settled = words.facts(directions.SETTLEMENT.__eq__) & is_listed
     return Roles(
-        trade=words.facts(lambda word: word not in NOT_TRADED),
-        conversion=words.facts(CONVERSIONS.__contains__),
+        trade=words.facts(lambda word: word not in directions.NOT_TRADED),
+        conversion=words.facts(directions.CONVERSIONS.__contains__),
         swap=words.facts(SWAPS.__contains__),
         liquidated=liquidated,
         counterparty=has_object & ~liquidated & ~passed_on,
@@ -115,9 +107,9 @@ def is_off_book(table: Table) -> Flags:
     words, method = table.text("dir", blank=True), table.text("liquidation_method", blank=True)
     off: Flags = method.facts("backstop".__eq__) | words.facts(
         lambda word: (
-            word == AUTO_DELEVERAGING
-            or word in NOT_TRADED
-            or word.startswith((LIQUIDATED, "Backstop"))
+            word == directions.AUTO_DELEVERAGING
+            or word in directions.NOT_TRADED
+            or word.startswith((directions.LIQUIDATED, "Backstop"))
         )
     )
     return off
@@ -140,7 +132,11 @@ def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> No
             "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
             MissingDirections,
         )
-    known = {word for word in words.present() if word in KNOWN or word.startswith(LIQUIDATED)}
+    known = {
+        word
+        for word in words.present()
+        if word in directions.KNOWN or word.startswith(directions.LIQUIDATED)
+    }
     if unknown := sorted(set(words.present()) - known):
         named = ", ".join(map(repr, unknown))
         warn_caller(

@@ -159,8 +159,8 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
     if token_fee.any():
         fee = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
     end = start + change - fee
-    place = _order_ties(tied, number, start, end)
-    if place is not None:
+    if tied.any() and _breaks(number, start, end).any():
+        place = _order_ties(tied, number, start, end)
         order, start, change, end, fee = (
             values[place] for values in (order, start, change, end, fee)
         )
@@ -214,14 +214,12 @@ def grid(values: Floats, heads: Ints, together: Flags, most: int = WEI) -> Float
     return np.asarray(np.power(10.0, decimals))
 
 
-def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints | None:
+def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints:
     """Return the places of fills with the rows of each tie in the order of their positions.
 
-    Only a tie beside a break needs work. None if no tie does.
+    Only a tie beside a break needs work.
     """
     breaks = _breaks(chain, start, end)
-    if not tied.any() or not breaks.any():
-        return None
     head = np.append(True, ~tied)
     tie, low = np.cumsum(head) - 1, np.flatnonzero(head)
     high = np.append(low[1:], len(head))

@@ -8,20 +8,13 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare import groups as grouping
 from toolkit.prepare.door import Names, Table
-from toolkit.prepare.groups import (
-    CALENDAR,
-    group_columns,
-    number_groups,
-    period_start,
-    starts_group,
-)
 from toolkit.prepare.roles import is_off_book, warn_missing_directions
 
 NEEDED: Final = ("coin", "px", "sz", "side", "time")
 LIQUIDITY: Final = "liquidity"
 _SIGNS: Final = {"B": 1.0, "A": -1.0}
-_TEXTS: Final = ("coin", "dir", "side")
 _BEFORE_ALL: Final = -(1 << 42)
 
 
@@ -53,11 +46,8 @@ class Trades:
 
     def take(self, places: Any) -> "Trades":
         """Return some of the trades."""
-        return Trades(
-            self.rows[places], self.coin.take(places), self.ms[places], self.px[places],
-            self.sz[places], self.usd[places], self.sign[places], self.taker[places],
-            self.number[places],
-        )  # fmt: skip
+        arrays = {name: each[places] for name, each in vars(self).items() if name != "coin"}
+        return Trades(coin=self.coin.take(places), **arrays)
 
 
 def read_signs(side: Names) -> Floats:
@@ -78,21 +68,11 @@ def read_trades(table: Table, needed: Iterable[str] = ()) -> Trades:
     sign = read_signs(table.text("side"))[rows]
     crossed, known = (flags[rows] for flags in table.flag("crossed"))
     taker = np.where(known, crossed, -1)
-    other = _other_sides(table.ids("tid")[0][rows], coin.codes, ms, sign)
-    paired = other >= 0
-    taker = np.where((taker < 0) & paired & (taker[other] >= 0), 1 - taker[other], taker)
-    number = np.where(paired, np.minimum(other, np.arange(len(rows))), np.arange(len(rows)))
-    trades = Trades(rows, coin, ms, px, sz, px * sz, sign, taker, number)
-    # A total order, so that sums do not depend on the order of the input.
-    return trades.take(np.lexsort((sign, sz, px, coin.codes, ms)))
-
-
-def _other_sides(tid: Ints, coin: Ints, ms: Ints, sign: Floats) -> Ints:
-    """Return the place of the fill of the other side of each fill's trade; -1 if there is none."""
-    other = np.full(len(tid), -1)
+    # The place of the fill of the other side of each fill's trade; -1 if there is none.
+    tid, other = table.ids("tid")[0][rows], np.full(len(rows), -1)
     order = np.flatnonzero(tid > 0)
-    order = order[np.lexsort((coin[order], tid[order]))]
-    same = (tid[order][1:] == tid[order][:-1]) & (coin[order][1:] == coin[order][:-1])
+    order = order[np.lexsort((coin.codes[order], tid[order]))]
+    same = (np.diff(tid[order]) == 0) & (np.diff(coin.codes[order]) == 0)
     # A trade has two fills: three that share an id are no trade.
     alone = np.concatenate([[False], same, [False]])
     first = np.flatnonzero(same & ~alone[:-2] & ~alone[2:])
@@ -100,7 +80,12 @@ def _other_sides(tid: Ints, coin: Ints, ms: Ints, sign: Floats) -> Ints:
     fits = (sign[left] != sign[right]) & (ms[left] == ms[right])
     left, right = left[fits], right[fits]
     other[left], other[right] = right, left
-    return other
+    paired = other >= 0
+    taker = np.where((taker < 0) & paired & (taker[other] >= 0), 1 - taker[other], taker)
+    number = np.where(paired, np.minimum(other, np.arange(len(rows))), np.arange(len(rows)))
+    trades = Trades(rows, coin, ms, px, sz, px * sz, sign, taker, number)
+    # A total order, so that sums do not depend on the order of the input.
+    return trades.take(np.lexsort((sign, sz, px, coin.codes, ms)))
 
 
 def find_parents(table: Table, rows: Ints) -> tuple[Flags, Ints]:
@@ -111,15 +96,12 @@ def find_parents(table: Table, rows: Ints) -> tuple[Flags, Ints]:
 
 def trade_columns(table: Table, trades: Trades, keys: Sequence[str]) -> pd.DataFrame:
     """Return the columns by which trades are grouped; ``liquidity`` is taker or maker."""
-    made = {}
-    for key in keys:
-        if key == LIQUIDITY:
-            made[key] = Names(trades.taker + 1, ["", "maker", "taker"]).texts()
-        elif key in _TEXTS:
-            made[key] = table.text(key).texts(trades.rows)
-        else:
-            made[key] = group_columns(table, [key], rows=trades.rows)[key]
-    return pd.DataFrame(made, index=range(len(trades)))
+    made = grouping.group_columns(
+        table, [key for key in keys if key != LIQUIDITY], rows=trades.rows
+    )
+    if LIQUIDITY in keys:
+        made[LIQUIDITY] = Names(trades.taker + 1, ["", "maker", "taker"]).texts()
+    return made[[*keys]]
 
 
 class GroupedTrades(NamedTuple):
@@ -144,7 +126,7 @@ class GroupedTrades(NamedTuple):
         """
         trades, codes = self.trades, self.codes
         order = np.lexsort((-trades.taker, codes, trades.number))
-        again = ~starts_group(trades.number[order], codes[order])
+        again = ~grouping.starts_group(trades.number[order], codes[order])
         if not again.any():
             return self
         first = order[np.flatnonzero(again) - 1]
@@ -162,7 +144,7 @@ def group_trades(table: Table, keys: Sequence[str], cluster: str = "") -> Groupe
     """
     wanted = [key for key in (*keys, cluster) if key]
     trades = read_trades(table, ["crossed"] if LIQUIDITY in wanted else [])
-    codes, groups = number_groups(trade_columns(table, trades, keys), missing_last=True)
+    codes, groups = grouping.number_groups(trade_columns(table, trades, keys), missing_last=True)
     return GroupedTrades(trades, codes, groups, read_clusters(table, trades, cluster))
 
 
@@ -170,8 +152,8 @@ def read_clusters(table: Table, trades: Trades, cluster: str) -> Ints:
     """Return the cluster of each trade, from 0 in the order of their names; -1 for none."""
     if not cluster:
         return np.zeros(len(trades), dtype=np.int64)
-    if cluster in CALENDAR:
-        values: Any = period_start(trades.ms, cluster)
+    if cluster in grouping.CALENDAR:
+        values: Any = grouping.period_start(trades.ms, cluster)
     else:
         values = trade_columns(table, trades, [cluster])[cluster]
     return np.asarray(pd.factorize(values, sort=True)[0].astype(np.int64))
