@@ -154,13 +154,8 @@ def local(
     if isinstance(store.about["world"], Mapping) and "dexes" in store.about["world"]:
         session.dexes = len({"", *map(canonical_dex, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
-    session.set_recipe(
-        Recipe(
-            local,
-            source | {"cursors": cursors, "clock": clock, "strict": strict, "like": like},
-            False,
-        )
-    )
+    arguments = source | {"cursors": cursors, "clock": clock, "strict": strict, "like": like}
+    Recipe(local, arguments, needs_key=False).register_session(session)
     return session
 
 

@@ -48,7 +48,8 @@ class Recipe:
         return self.needs_key and not any(map(os.environ.get, names))
 
     def register_session(self, session: "Session") -> None:
-        """Register the session of this recipe in this process."""
+        """Let other processes make sessions like this one; here the recipe returns itself."""
+        session.recipe = self
         _living[self._process_token()] = session
 
     def get_session(self) -> "Session":

@@ -15,7 +15,8 @@ from toolkit.errors import AnswerDamaged, AnswerInvalid
 
 _ZSTD: Final = bytes.fromhex("28b52ffd")
 _GZIP: Final = bytes.fromhex("1f8b")
-_WINDOW: Final = 1 << 27
+WINDOW: Final = 1 << 27
+"""The largest window of a zstd frame that is read."""
 _PART: Final = 1 << 17
 _SKIPPABLE: Final = bytes.fromhex("2a4d18")  # the last three bytes of the magic number
 _MOST_MEMBERS: Final = 10_000
@@ -39,14 +40,28 @@ def decompress(
     >>> bytes(decompress(zlib.compress(b"[]", wbits=31), 10))
     b'[]'
     """
-    view = memoryview(blob)
-    if is_zstd(view):
-        return _decompress_zstd(decompressor or bounded_decompressor(), view, limit)
-    if view[:2] == _GZIP:
-        return _decompress_gzip(view, limit)
-    if len(view) > limit:
-        raise _limit_error()
-    return view
+    view, whole = memoryview(blob), bytearray()
+    kind = "zstd" if is_zstd(view) else "gzip" if view[:2] == _GZIP else ""
+    try:
+        if kind == "zstd":
+            decompressor = decompressor or zstandard.ZstdDecompressor(max_window_size=WINDOW)
+            if 0 < zstandard.frame_content_size(view) <= min(limit, 100 * len(view)):  # as usual
+                with contextlib.suppress(zstandard.ZstdError):  # several frames
+                    return memoryview(decompressor.decompress(view, allow_extra_data=False))
+            with decompressor.stream_reader(view, read_across_frames=True) as stream:
+                while len(whole) <= limit and (part := stream.read(_PART)):
+                    whole += part
+        elif kind:
+            whole = _decompress_gzip(view, limit)
+    except (zstandard.ZstdError, zlib.error) as error:
+        raise AnswerDamaged(f"the {kind} data is damaged: {error}. Request it again") from None
+    result = memoryview(whole) if kind else view
+    if len(result) > limit:
+        raise AnswerInvalid(
+            "the decompressed answer is longer than the limit; if it can be that long, request "
+            "less data at a time"
+        )
+    return result
 
 
 def is_zstd(blob: bytes | memoryview) -> bool:
@@ -61,51 +76,19 @@ def is_zstd(blob: bytes | memoryview) -> bool:
     return magic == _ZSTD or (magic[1:] == _SKIPPABLE and magic[0] >> 4 == 5)
 
 
-def bounded_decompressor() -> zstandard.ZstdDecompressor:
-    """Return a decompressor with a bounded window."""
-    return zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-
-
-def _decompress_gzip(blob: memoryview, limit: int) -> memoryview:
+def _decompress_gzip(blob: memoryview, limit: int) -> bytearray:
+    """Return the decompressed members; at most one byte more than the limit."""
     whole, at = bytearray(), 0
-    try:
-        for _ in range(_MOST_MEMBERS):
-            stream = zlib.decompressobj(wbits=31)
-            while not stream.eof:
-                chunk = blob[at : at + _CHUNK]
-                if not chunk:
-                    raise AnswerDamaged("the gzip data ends too early. Request it again")
-                whole += stream.decompress(chunk, limit + 1 - len(whole))
-                if len(whole) > limit:
-                    raise _limit_error()
-                at += len(chunk) - len(stream.unused_data)
-            if at == len(blob):
-                return memoryview(whole)
-    except zlib.error as error:
-        raise AnswerDamaged(f"the gzip data is damaged: {error}. Request it again") from None
+    for _ in range(_MOST_MEMBERS):
+        stream = zlib.decompressobj(wbits=31)
+        while not stream.eof:
+            chunk = blob[at : at + _CHUNK]
+            if not chunk:
+                raise AnswerDamaged("the gzip data ends too early. Request it again")
+            whole += stream.decompress(chunk, limit + 1 - len(whole))
+            if len(whole) > limit:
+                return whole
+            at += len(chunk) - len(stream.unused_data)
+        if at == len(blob):
+            return whole
     raise AnswerInvalid(f"the gzip data has more than {_MOST_MEMBERS:,} members")
-
-
-def _decompress_zstd(
-    decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int
-) -> memoryview:
-    whole = bytearray()
-    try:
-        if 0 < zstandard.frame_content_size(blob) <= min(limit, 100 * len(blob)):  # a usual page
-            with contextlib.suppress(zstandard.ZstdError):  # several frames
-                return memoryview(decompressor.decompress(blob, allow_extra_data=False))
-        with decompressor.stream_reader(blob, read_across_frames=True) as stream:
-            while part := stream.read(_PART):
-                whole += part
-                if len(whole) > limit:
-                    raise _limit_error()
-    except zstandard.ZstdError as error:
-        raise AnswerDamaged(f"the zstd data is damaged: {error}. Request it again") from None
-    return memoryview(whole)
-
-
-def _limit_error() -> AnswerInvalid:
-    return AnswerInvalid(
-        "the decompressed answer is longer than the limit; if it can be that long, request less "
-        "data at a time"
-    )

@@ -232,12 +232,8 @@ class Operation:
         >>> slippage.subject_of({"coin": "BTC", "amount": 1000.0, "start": 0})
         'BTC 1000'
         """
-        return " ".join(subject_text(parameters[name]) for name in self.subject)
-
-
-def subject_text(value: Any) -> str:
-    """Return the text of a parameter in a subject."""
-    return f"{value:.15g}" if isinstance(value, int | float) else str(value)
+        values = [parameters[name] for name in self.subject]
+        return " ".join(f"{v:.15g}" if isinstance(v, int | float) else str(v) for v in values)
 
 
 # ASSUMED: Each of the two snapshots (`accountValueSnapshots`, `perpTwapSnapshots`) has its own

@@ -202,7 +202,7 @@ def parse_cursor(operation: Operation, cursor: Any) -> tuple[int | str, ...]:
         len(parts) == len(operation.key)
         and all(parts)
         and all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole])
-        and (whole == 2 or is_address(parts[1]))
+        and (whole == 2 or bool(_ADDRESS.fullmatch(parts[1])))
     )
     if not is_valid or int(parts[0]) > LAST_MS:
         others = (part.rpartition(".")[2] for part in operation.key[1:])
@@ -273,7 +273,7 @@ def _argument_hint(parameter: Parameter) -> str:
 
 
 def _check_address(_: Parameter, value: Any) -> str:
-    if isinstance(value, str) and is_address(value):
+    if isinstance(value, str) and _ADDRESS.fullmatch(value):
         return value.lower()
     hint = "An address is 0x and 40 hex digits"
     if not isinstance(value, str) and isinstance(value, Iterable):

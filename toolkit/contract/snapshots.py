@@ -26,7 +26,7 @@ import zstandard
 from msgspec import Raw
 
 from toolkit.contract.columns import Column, record_columns
-from toolkit.contract.compression import bounded_decompressor, decompress, is_zstd
+from toolkit.contract.compression import WINDOW, decompress, is_zstd
 from toolkit.contract.field_deviations import MOST_UNKNOWN, report_missing, report_unknown
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
@@ -102,7 +102,7 @@ def open_envelope(headers: Mapping[str, str], content: bytes, limit: int) -> Ite
     # cannot have these four bytes there, because they are not UTF-8.
     seems_multi = not is_zstd(content) and is_zstd(content[8:12])
     is_multi = form == "multi-zstd" or (form != "msgpack" and seems_multi)
-    decompressor = bounded_decompressor()
+    decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW)
     for blob in _split_blobs(content) if is_multi else [memoryview(content)]:
         payload = decompress(blob, limit, decompressor)
         limit -= len(payload)
