@@ -86,24 +86,21 @@ class QuotaWindow:
 
     def release(self, name: str) -> None:
         """Remove the reservation of a request that is not sent."""
-        delete = "DELETE FROM requests WHERE name = ?"
-        self._transaction(lambda file: file.execute(delete, (name,)))
+        self._change("DELETE FROM requests WHERE name = ?", name)
 
     def record_answer(self, name: str) -> None:
         """Record that a request was answered, well or badly: its window begins now."""
-        update = "UPDATE requests SET stamp = ? WHERE name = ?"
-        self._transaction(lambda file: file.execute(update, (self._now_ms(math.ceil), name)))
+        now = math.ceil(self._clock() * 1_000)
+        self._change("UPDATE requests SET stamp = ? WHERE name = ?", now, name)
 
     def settle(self, name: str, points: int) -> None:
         """Change the points of a request to what it did cost."""
-        update = "UPDATE requests SET points = ? WHERE name = ?"
-        self._transaction(lambda file: file.execute(update, (points, name)))
+        self._change("UPDATE requests SET points = ? WHERE name = ?", points, name)
 
     def block(self, seconds: float) -> None:
         """Block all requests for some seconds."""
-        until = self._now_ms(math.ceil) + math.ceil(seconds * 1_000)
-        insert = "INSERT INTO blocked VALUES (?)"
-        self._transaction(lambda file: file.execute(insert, (until,)))
+        until = math.ceil(self._clock() * 1_000) + math.ceil(seconds * 1_000)
+        self._change("INSERT INTO blocked VALUES (?)", until)
 
     def close(self) -> None:
         """Forget what was counted without a file."""
@@ -113,7 +110,9 @@ class QuotaWindow:
             self._memory = None
 
     def _reserve(self, connection: sqlite3.Connection, points: int) -> tuple[float, str]:
-        now = self._now_ms(math.floor)  # inside the transaction: the wait for it has passed
+        now = math.floor(
+            self._clock() * 1_000
+        )  # inside the transaction: the wait for it has passed
         farthest = now + math.ceil(_FARTHEST * 1_000)
         # Rows from beyond the farthest time were written before the clock was set back.
         expired = "DELETE FROM requests WHERE stamp < ? OR stamp > ?"
@@ -137,8 +136,8 @@ class QuotaWindow:
         connection.execute("INSERT INTO requests VALUES (?, ?, ?)", row)
         return 0.0, name
 
-    def _now_ms(self, round_to: Callable[[float], int]) -> int:
-        return round_to(self._clock() * 1_000)
+    def _change(self, words: str, *values: object) -> None:
+        self._transaction(lambda file: file.execute(words, values))
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do something with the file while no other thread or process does."""

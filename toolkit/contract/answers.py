@@ -253,33 +253,31 @@ def decoder_type(
 def _decoder_struct(
     record: type[Record], numbers: Numbers, accepted: Accepted, omits: tuple[str, ...]
 ) -> type[msgspec.Struct]:
-    fields = [field for field in record_fields(record) if field.name not in omits]
+    fields: list[Any] = []
+    for field in record_fields(record):
+        value_type = _value_type(field, numbers, accepted)
+        may_lack = field.may_be_absent or accepted.allows_missing(record, field.wire)
+        if field.name in omits:
+            continue
+        if field.note.key:
+            fields.append((field.name, value_type))
+        elif field.has_default or may_lack:
+            fields.append((field.name, value_type | None, field.default))
+        else:
+            fields.append((field.name, value_type | None if field.null else value_type))
     extras = accepted.unknown_fields(record)
     return msgspec.defstruct(
         record.__name__,
         [
-            *(_struct_field(record, field, numbers, accepted) for field in fields),
+            *fields,
             *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in extras),
         ],
-        rename={field.name: field.wire for field in fields} | extras,
+        rename={field.name: field.wire for field in record_fields(record)} | extras,
         namespace={"__extras__": extras},
         kw_only=True,
         gc=False,
         forbid_unknown_fields=not accepted.is_open,
     )
-
-
-def _struct_field(
-    record: type[Record], field: RecordField, numbers: Numbers, accepted: Accepted
-) -> tuple[str, Any] | tuple[str, Any, Any]:
-    value_type = _value_type(field, numbers, accepted)
-    if field.note.key:
-        return field.name, value_type
-    if field.has_default:
-        return field.name, value_type | None, field.default
-    if field.may_be_absent or accepted.allows_missing(record, field.wire):
-        return field.name, value_type | None, None
-    return (field.name, value_type | None) if field.null else (field.name, value_type)
 
 
 def _value_type(field: RecordField, numbers: Numbers, accepted: Accepted) -> Any:

@@ -6,7 +6,6 @@ their place, and readers accept every name everywhere.
 """
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 ALL_DEXES: Final = "ALL_DEXES"
@@ -103,25 +102,13 @@ def native_form(form: str, value: str) -> str:
     >>> native_form("token", "native:USDC"), native_form("market", "ALL:main")
     ('hyperliquid:USDC', 'ALL')
     """
-    if form in NATIVE_NAMES:
-        return dex_name_in(form, value)
-    return _FORMS[form](value)
-
-
-def _native_token(value: str) -> str:
-    dex, colon, token = value.rpartition(":")
-    return f"{dex_name_in('rows', dex)}:{token}" if colon else value
-
-
-def _native_market(value: str) -> str:
-    every, colon, dex = value.partition(":")
-    if colon and every == "ALL":
-        return "ALL" if dex in NATIVE_ALIASES else value
-    return strip_native_dex(value)
-
-
-_FORMS: Final[dict[str, Callable[[str], str]]] = {
-    "coin": strip_native_dex,
-    "token": _native_token,
-    "market": _native_market,
-}
+    if form == "coin":
+        return strip_native_dex(value)
+    if form == "token":
+        dex, colon, token = value.rpartition(":")
+        return f"{dex_name_in('rows', dex)}:{token}" if colon else value
+    if form == "market":
+        if value.startswith("ALL:"):
+            return "ALL" if value[4:] in NATIVE_ALIASES else value
+        return strip_native_dex(value)
+    return dex_name_in(form, value)

@@ -442,15 +442,3 @@ VIEWS: Final[dict[str, Operation]] = {
 }
 # fmt: on
 """Further frames of answers by name. Each has a fetch function that sends `type`."""
-
-
-def unknown_operation(type: str) -> Operation:
-    """Return a stand-in for an operation that the contract does not know.
-
-    It costs what most operations cost, and its answer can be anything.
-
-    >>> unknown_operation("userLeverage").points
-    2
-    """
-    words = "An operation that the contract does not know."
-    return Operation(type, "", words, Any, (), extra=True)
