@@ -110,7 +110,6 @@ def test_errors_of_audit():
     assert expected(audit(fills.assign(dir=pd.array([None], dtype="str")), {"BTC": 5})) == [0.0]
     several = fills.copy()
     several.attrs["toolkit"] = {"parameters": {"users": ["0xa", "0xb"]}, "rows": len(fills)}
-    two = pd.concat([chain([("B", 1, 100.0)] * 2), chain([("A", 1, 100.0)] * 2)])
     table = [
         (lambda: audit(fills.assign(px=np.nan), {}), "column px is missing"),
         (lambda: audit(fills.assign(side="C"), {}), "'C'"),
@@ -118,7 +117,6 @@ def test_errors_of_audit():
     assert wrong_errors((call, MissingColumns, named) for call, named in table) == []
     table = [
         (lambda: audit(several, {"BTC": 5}), "fills"),
-        (lambda: audit(two, {"BTC": 5}), "column user"),
         (lambda: audit(fills, {"BTC": 5}, rule="new"), "current, 2023"),
     ]
     assert wrong_errors((call, ValueError, named) for call, named in table) == []

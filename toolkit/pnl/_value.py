@@ -15,7 +15,7 @@ import pandas as pd
 from toolkit import prepare
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Names, Table, filled, name_pairs, utc_times
+from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled, name_pairs, utc_times
 from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.groups import split_groups
@@ -37,6 +37,7 @@ _DUST: Final = 1.0  # USD; a smaller balance of a token keeps its last price
 _NOTHING: Final = 1e-7  # of a token: rounding of balances
 _FOREVER: Final = 1 << 42
 _UNKNOWN: Final = "the value at the beginning is not known. Pass accounts= or start="
+_SILENT: Final = "no price within an hour: "
 _UNUSED: Final = (
     "no known value is of use: it lacks a part of the account, or what was open then has no price. "
     "Pass marks="
@@ -443,16 +444,14 @@ def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
     A state of a unified or portfolio-margin account does not have its spot wallet, so it does not
     count. A state without value or cash beside open positions is one of them.
     """
-    is_state = "cross_account_value" in Table(values, "accounts", "none").frame
+    is_state = "cross_account_value" in as_pandas(values, "accounts")
     table = Table(values, "accounts", "accounts" if is_state else "snapshot")
     asked = frame_provenance(table.frame).get("asked_at")
-    if not table.has("time") and not isinstance(asked, str):
-        table.require(["time"])
-    ms = table.known_ms() if table.has("time") else np.full(len(table), to_ms(asked or 0))
+    is_dated = table.has("time") or not isinstance(asked, str)
     rows = pd.DataFrame(
         {
             "user": table.text("user", blank=True).texts().fillna(""),
-            "ms": ms,
+            "ms": table.known_ms() if is_dated else to_ms(asked),
             "mode": table.number("account_mode", np.nan),
             "value": table.number("account_value"),
             "total": table.number("pm_total_account_value", np.nan),
@@ -530,9 +529,8 @@ def _value_rows(
             "time": utc_times(empty), **dict.fromkeys(("value", "flows", "kept"), empty),
             "unmarked": empty.astype(np.int64), "reason": empty.astype(str),
         }  # fmt: skip
-    first, end = int(events.min()), int(events.max())
-    if any(holding.at(np.array([end]))[0] for holding in rows.held):
-        end = max(end, last)
+    is_open = any(holding.at(events.max(keepdims=True))[0] for holding in rows.held)
+    first, end = int(events.min()), max(int(events.max()), last * is_open)
     times = np.unique(np.append(events, np.arange(first // HOUR * HOUR + HOUR, end + 1, HOUR)))
     times, look = np.append(first - 1, times), np.append(first, times)
     total, away, came = _sum_until(cash, times), _sum_until(rows.kept, times), np.zeros(len(times))
@@ -557,7 +555,8 @@ def _value_rows(
         is_flat[at[held]] = False
         missing = at[held & np.isnan(mark)]
         unmarked[missing] += 1
-        lacks[missing] = lacks[missing] + f", {holding.coins[0] if holding.coins else ''}"
+        before = np.where(lacks[missing] == "", _SILENT, lacks[missing] + ", ")
+        lacks[missing] = before + "".join(holding.coins[:1])
     since = np.array(sorted(rows.breaks), dtype=np.int64)
     part = np.searchsorted(since, times, side="right")
     stated = np.full(len(times), np.nan)
@@ -575,13 +574,9 @@ def _value_rows(
         opening = np.where(part == 0, 0.0, np.nan)
         contradicts = (total + opening)[is_flat] < -_DUST
     if contradicts.any():
-        opening[:] = np.nan
-    words, silent = (
-        np.array(texts, dtype=object)
-        for texts in (
-            [_UNUSED if anchors else _UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())],
-            [f"no price within an hour: {names[2:]}" for names in lacks],
-        )
+        opening = opening * np.nan
+    why = np.array(
+        [_UNUSED if anchors else _UNKNOWN, *map(rows.breaks.get, since.tolist())], object
     )
     return {
         "time": utc_times(times),
@@ -589,7 +584,7 @@ def _value_rows(
         "flows": came,
         "kept": away,
         "unmarked": unmarked,
-        "reason": np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], "")),
+        "reason": np.where(unmarked > 0, lacks, np.where(np.isnan(opening), why[part], "")),
     }
 
 
@@ -598,10 +593,5 @@ def _opening(stated: Floats, total: Floats, part: Ints) -> Floats:
 
     It follows from the last known value of the same part of the history, else from the next one.
     """
-    at = np.flatnonzero(~np.isnan(stated - total))
-    before, made = (stated - total)[at], np.full(len(total), np.nan)
-    if len(at):
-        place = np.searchsorted(at, np.arange(len(total)), side="right") - 1
-        for each in (np.minimum(place + 1, len(at) - 1), np.maximum(place, 0)):
-            made = np.where(part[at[each]] == part, before[each], made)
-    return made
+    before = pd.Series(stated - total).groupby(part)
+    return before.ffill().fillna(before.bfill()).to_numpy()

@@ -67,8 +67,28 @@ def average_prices(
     - ``sz_decimals``: size decimals of perps; prices of other perps are not known
     """
     px = table.number("px")[steps.rows]
-    entry, expected = _perp_prices(steps, px, _decimals(steps, sz_decimals))
-    gap = np.where(steps.same_start, 0, steps.gap)
+    # The average after a fill is `old * average + new`.
+    start, end, change = steps.start, steps.end, np.abs(steps.change)
+    opens = (start == 0) | ((start > 0) == (steps.change > 0))
+    flips = ~opens & (end != 0) & ((end > 0) != (start > 0))
+    late = (steps.first | steps.is_gap) & (start != 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        old = np.where(opens & (start != 0) & ~late, np.abs(start) / np.abs(end), 0.0)
+        new = np.where(opens, px * change / np.abs(end), px)
+    new[late & ~flips] = np.nan
+    moves, average = opens | flips | late, np.nan
+    averages = [np.nan]
+    for share, part in zip(old[moves].tolist(), new[moves].tolist(), strict=True):
+        average = share * average + part if share else part
+        averages.append(average)
+    now = np.array(averages)[np.cumsum(moves)]
+    then = np.where(late, np.nan, np.append(np.nan, now)[:-1])
+    ticks = np.power(10.0, _decimals(steps, sz_decimals))
+    now, then = (np.floor(each * ticks + _SNAP) / ticks for each in (now, then))
+    gain = np.minimum(np.abs(start), change) / steps.scale * (px - then)
+    expected = np.where(opens, np.where(np.isnan(now), np.nan, 0.0), np.sign(start) * gain)
+    entry = np.where(end == 0, np.nan, now)
+    gap = np.where(steps.same_start | steps.spot, 0, steps.gap)
     if steps.spot.any():
         _add_spot(table, steps, px, swaps, entry, expected, gap)
     return Average(entry, np.round(expected, WEI), steps.sizes(gap))
@@ -108,36 +128,6 @@ def _decimals(steps: Steps, sz_decimals: Mapping[str, int]) -> Floats:
         for coin in steps.coins
     ]
     return np.asarray(np.array(by_coin, dtype=np.float64)[steps.coin])
-
-
-def _perp_prices(steps: Steps, px: Floats, decimals: Floats) -> tuple[Floats, Floats]:
-    start, end = steps.start, steps.end
-    before, after = np.abs(start), np.abs(end)
-    opens = (start == 0) | ((start > 0) == (steps.change > 0))
-    flips = ~opens & (end != 0) & ((end > 0) != (start > 0))
-    late = (steps.first | steps.is_gap) & (start != 0)
-    # The average after a fill is `old * average + new`.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        old = np.where(opens & (start != 0) & ~late, before / after, 0.0)
-        new = np.where(opens, px * np.abs(steps.change) / after, px)
-    new[late & ~flips] = np.nan
-    moves = opens | flips | late
-    averages, average = [], np.nan
-    for share, part in zip(old[moves].tolist(), new[moves].tolist(), strict=True):
-        average = share * average + part if share else part
-        averages.append(average)
-    last = np.cumsum(moves) - 1
-    if not averages:
-        nothing = np.full(len(px), np.nan)
-        return nothing, nothing.copy()
-    now = np.array(averages)[last]
-    then = np.append(np.nan, now[:-1])
-    then[late] = np.nan
-    ticks = np.power(10.0, decimals)
-    now, then = (np.floor(each * ticks + _SNAP) / ticks for each in (now, then))
-    gain = np.minimum(before, np.abs(steps.change)) / steps.scale * (px - then)
-    expected = np.where(opens, np.where(np.isnan(now), np.nan, 0.0), np.sign(start) * gain)
-    return np.where(end == 0, np.nan, now), expected
 
 
 # ASSUMED: Base tokens of a rebate join the balance at no cost.
