@@ -451,7 +451,7 @@ def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
     rows = pd.DataFrame(
         {
             "user": table.text("user", blank=True).texts().fillna(""),
-            "ms": table.known_ms() if is_dated else to_ms(asked),
+            "ms": table.known_ms() if is_dated else to_ms(str(asked)),
             "mode": table.number("account_mode", np.nan),
             "value": table.number("account_value"),
             "total": table.number("pm_total_account_value", np.nan),
@@ -594,4 +594,4 @@ def _opening(stated: Floats, total: Floats, part: Ints) -> Floats:
     It follows from the last known value of the same part of the history, else from the next one.
     """
     before = pd.Series(stated - total).groupby(part)
-    return before.ffill().fillna(before.bfill()).to_numpy()
+    return np.asarray(before.ffill().fillna(before.bfill()), np.float64)

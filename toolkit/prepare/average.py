@@ -86,7 +86,7 @@ def average_prices(
     ticks = np.power(10.0, _decimals(steps, sz_decimals))
     now, then = (np.floor(each * ticks + _SNAP) / ticks for each in (now, then))
     gain = np.minimum(np.abs(start), change) / steps.scale * (px - then)
-    expected = np.where(opens, np.where(np.isnan(now), np.nan, 0.0), np.sign(start) * gain)
+    expected: Floats = np.where(opens, np.where(np.isnan(now), np.nan, 0.0), np.sign(start) * gain)
     entry = np.where(end == 0, np.nan, now)
     gap = np.where(steps.same_start | steps.spot, 0, steps.gap)
     if steps.spot.any():
