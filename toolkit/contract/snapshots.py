@@ -194,6 +194,13 @@ _TYPES: Final[dict[str, Any]] = {
     "nested": list[tuple[str, float | None]],
 }
 """Family of a column -> the type of its values on the wire; text in all others."""
+_ARROW: Final = {
+    "number": "float64",
+    "integer": "int64",
+    "time": "int64",
+    "flag": "bool",
+    "nested": "",
+}
 
 _KEYS: Final = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
 """The keys of an account's values, if they are an object."""
@@ -391,9 +398,11 @@ class _Reader:
         """Make a part of each column of the latest entries."""
         import pyarrow as pa
 
+        branch = pa.struct([("token", pa.large_string()), ("available", pa.float64())])
         for place, column in enumerate(self._columns):
-            array = pa.array(self._flat[place :: len(self._columns)], _arrow_type(column))
-            self._chunks[place].append(array)
+            values = self._flat[place :: len(self._columns)]
+            kind = _ARROW.get(column.kind.family, "large_string")
+            self._chunks[place].append(pa.array(values, kind or pa.list_(branch)))
         self._flat = []
 
     def columns(self) -> dict[str, Any]:
@@ -429,18 +438,6 @@ class _Reader:
                 cells[start:stop] = [value] * (stop - start)
             arrays[name] = pa.array(cells, text)
         return arrays
-
-
-def _arrow_type(column: Column) -> Any:
-    import pyarrow as pa
-
-    family, text = column.kind.family, pa.large_string()
-    if family == "nested":
-        return pa.list_(pa.struct([("token", text), ("available", pa.float64())]))
-    whole = pa.int64()
-    return {"number": pa.float64(), "integer": whole, "time": whole, "flag": pa.bool_()}.get(
-        family, text
-    )
 
 
 @functools.cache
