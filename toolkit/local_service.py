@@ -155,7 +155,7 @@ def local(
         session.dexes = len({"", *map(canonical_dex, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
     arguments = source | {"cursors": cursors, "clock": clock, "strict": strict, "like": like}
-    Recipe(local, arguments, needs_key=False).register_session(session)
+    session.set_recipe(Recipe(local, arguments, needs_key=False))
     return session
 
 

@@ -231,7 +231,7 @@ def open_session(
             "confirm_end": confirm_end, "user_agent": user_agent, "label": label,
             "simulated": simulated, "progress": False, "budget_folder": budget_folder,
         }  # fmt: skip
-        Recipe(open_session, arguments, needs_key=key is not None).register_session(session)
+        session.set_recipe(Recipe(open_session, arguments, needs_key=key is not None))
     ipython = sys.modules.get("IPython")  # a notebook has imported it before us
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:

@@ -226,7 +226,7 @@ class Session:
         body : mapping
             The JSON object, with ``type`` and wire names.
         counts : RequestCounts, optional
-            The counts of a pull. By default, only the session counts the
+            The counts of a pull, from `new_counts`. By default, only the session counts the
             request.
         stop : threading.Event, optional
             Once it is set, every wait ends, and no further attempt is sent.
@@ -286,6 +286,10 @@ class Session:
         # The loop cannot end: the last attempt returns or raises, which mypy cannot see.
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover
 
+    def new_counts(self) -> RequestCounts:
+        """Return counts for a pull; what they count, the session counts too."""
+        return RequestCounts(session=self.counts)
+
     @contextmanager
     def show_progress(
         self, title: str, *, hidden: bool = False
@@ -314,6 +318,11 @@ class Session:
             yield bar.update
         finally:
             bar.close()
+
+    def set_recipe(self, recipe: Recipe) -> None:
+        """Set how another process makes a session like this one."""
+        self.recipe = recipe
+        recipe.register_session(self)
 
     def close(self) -> None:
         """Close the connections; a closed session is not the default any more."""

@@ -48,8 +48,7 @@ class Recipe:
         return self.needs_key and not any(map(os.environ.get, names))
 
     def register_session(self, session: "Session") -> None:
-        """Let other processes make sessions like this one; here the recipe returns itself."""
-        session.recipe = self
+        """Register the session of this recipe in this process."""
         _living[self._process_token()] = session
 
     def get_session(self) -> "Session":

@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolkit.client import RequestCounts
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid
 from toolkit.contract.paging import time_windows
@@ -132,7 +131,7 @@ def _plan_by_probe(request: Request) -> Plan:
     """Estimate from the density of the rows of the first two pages."""
     clock, operation = request.session.retry.clock, request.operation
     begun = clock()
-    counts = RequestCounts(session=request.session.counts)
+    counts = request.session.new_counts()
     pages = list(itertools.islice(read_pages(request, counts), 2))
     sent = max(counts.requests - counts.causes.total(), 1)
     seconds = (clock() - begun) / sent
