@@ -33,6 +33,9 @@ _ABOUT: Final = ("start_ms", "now_ms", "label", "simulated", "history")
 _STREAMS: Final = ("fills", "funding", "ledger", "orders", "slippage")
 """Tables of `Sources` that can be read only once, row by row."""
 
+ACCOUNT: Final = "account = (SELECT id FROM account WHERE address = ?)"
+"""The SQL condition for the rows of an account, by its address."""
+
 
 def json_array(texts: Iterable[bytes]) -> bytes:
     """Return a JSON array of finished texts."""
@@ -123,11 +126,6 @@ class Store:
         """Return the keys of the documents of a kind."""
         rows = self.select_rows("SELECT key FROM document WHERE kind = ?", kind)
         return [key for (key,) in rows]
-
-    def account_number(self, address: str) -> int | None:
-        """Return the number of an account, or None if the store has no rows of it."""
-        number: int | None = self.select_value("SELECT id FROM account WHERE address = ?", address)
-        return number
 
     def close(self) -> None:
         """Close every connection. The store cannot be read afterwards."""

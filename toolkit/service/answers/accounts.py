@@ -12,7 +12,7 @@ from toolkit.contract.records import ClearinghouseState, LendInterest, MarginSum
 from toolkit.errors import ServiceDown
 from toolkit.service.answer_documents import state_key
 from toolkit.service.handler_messages import CheckedRequest
-from toolkit.service.store import Store, json_array
+from toolkit.service.store import ACCOUNT, Store, json_array
 
 NO_BALANCES: Final = b'{"balances":[]}'
 
@@ -21,9 +21,9 @@ def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> by
     """Return all ledger updates in a time range, oldest first."""
     # ASSUMED: `userNonFundingLedgerUpdates` always returns all updates of the range. It has no page
     # size.
-    sql = "SELECT row FROM ledger WHERE account = ? AND time BETWEEN ? AND ? ORDER BY time, row"
-    account = store.account_number(request["user"])
-    return json_array(store.select_texts("ledger", sql, account, request["start"], request.end))
+    sql = f"SELECT row FROM ledger WHERE {ACCOUNT} AND time BETWEEN ? AND ? ORDER BY time, row"
+    values = request["user"], request["start"], request.end
+    return json_array(store.select_texts("ledger", sql, *values))
 
 
 def user_borrow_lend_interest(store: Store, request: CheckedRequest) -> bytes:

@@ -1,7 +1,7 @@
 """Answers about funding. Specification, "builderApprovedFundingByTime"."""
 
 from toolkit.service.handler_messages import CheckedRequest
-from toolkit.service.store import Store, json_array
+from toolkit.service.store import ACCOUNT, Store, json_array
 
 
 def builder_approved_funding_by_time(store: Store, request: CheckedRequest) -> bytes:
@@ -23,9 +23,8 @@ def user_funding(store: Store, request: CheckedRequest) -> bytes:
     # at most 500.
     texts = store.select_texts(
         "funding",
-        "SELECT row FROM user_funding WHERE account = ? AND time BETWEEN ? AND ? "
-        "ORDER BY time, row",
-        *(store.account_number(request["user"]), request["start"], request.end),
+        f"SELECT row FROM user_funding WHERE {ACCOUNT} AND time BETWEEN ? AND ? ORDER BY time, row",
+        *(request["user"], request["start"], request.end),
     )
     user = b'"user":"%b",' % request["user"].encode()
     return json_array(text.replace(user, b"", 1) for text in texts)

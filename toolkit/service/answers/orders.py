@@ -9,14 +9,13 @@ from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import OpenOrder, Order, OrderStatus
 from toolkit.service.answers.fills import builder_page
 from toolkit.service.handler_messages import CheckedRequest
-from toolkit.service.store import Store, json_array
+from toolkit.service.store import ACCOUNT, Store, json_array
 
 
 def historical_orders(store: Store, request: CheckedRequest) -> bytes:
     """Return the latest status events of a user, newest first."""
-    sql = "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?"
-    account = store.account_number(request["user"])
-    return json_array(store.select_texts("status", sql, account, request["max_rows"]))
+    sql = f"SELECT row FROM status WHERE {ACCOUNT} ORDER BY time DESC, tx DESC, row LIMIT ?"
+    return json_array(store.select_texts("status", sql, request["user"], request["max_rows"]))
 
 
 def builder_orders_by_time(store: Store, request: CheckedRequest) -> bytes:
@@ -60,10 +59,8 @@ def order_status(store: Store, request: CheckedRequest) -> bytes:
     # so the decoded event is checked, too.
     oid = request["oid"]
     needle = b'"oid":%d,' % oid if isinstance(oid, int) else b'"%b"' % oid.encode()
-    account = store.account_number(request["user"])
-    rows = store.iterate_rows(
-        "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row DESC", account
-    )
+    sql = f"SELECT row FROM status WHERE {ACCOUNT} ORDER BY time DESC, tx DESC, row DESC"
+    rows = store.iterate_rows(sql, request["user"])
     for batch in request.read_batches(rows):
         for text in store.row_texts("status", [row for (row,) in batch][::-1])[::-1]:
             if needle not in text:

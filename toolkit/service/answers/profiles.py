@@ -17,7 +17,7 @@ from toolkit.contract.recorded_rows import read_record
 from toolkit.service.answers.accounts import NO_BALANCES, read_states
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest
-from toolkit.service.store import Store
+from toolkit.service.store import ACCOUNT, Store
 from toolkit.times import DAY, to_iso
 
 _FEE_DAYS: Final = 15
@@ -215,10 +215,10 @@ def _vault_share(
     """Return whether an account has created a vault, and its share in it."""
     # ASSUMED: In `vaultDetails`, `pnl` is the equity less the cost basis of the share. `allTimePnl`
     # is the equity and everything paid out, less all deposits.
-    sql = "SELECT row FROM ledger WHERE account = ? ORDER BY time, row"
+    sql = f"SELECT row FROM ledger WHERE {ACCOUNT} ORDER BY time, row"
     basis = paid = Decimal(0)
     entry, has_created = now_ms, False
-    for text in store.select_texts("ledger", sql, store.account_number(user)):
+    for text in store.select_texts("ledger", sql, user):
         update = read_record(records.LedgerUpdate, text)
         delta = update.delta
         if delta.vault != vault:

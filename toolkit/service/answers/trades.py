@@ -15,7 +15,7 @@ from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import CompletedTrade, Fill, FundingRow, PnlSummary
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest
-from toolkit.service.store import Store, json_array
+from toolkit.service.store import ACCOUNT, Store, json_array
 from toolkit.times import DAY
 
 _DIGITS = Decimal("1e-10")
@@ -95,8 +95,8 @@ def _completed_trades(store: Store, request: CheckedRequest, user: str) -> list[
     # ASSUMED: A funding payment counts for the trade that is open before the fills of its
     # millisecond. `position_closed_size` is the size that was closed.
     funding: defaultdict[str, deque[FundingRow]] = defaultdict(deque)
-    sql = "SELECT row FROM user_funding WHERE account = ? ORDER BY time, row"
-    for text in store.select_texts("funding", sql, store.account_number(user)):
+    sql = f"SELECT row FROM user_funding WHERE {ACCOUNT} ORDER BY time, row"
+    for text in store.select_texts("funding", sql, user):
         row = read_record(FundingRow, text)
         funding[row.delta.coin].append(row)
     open_trades: dict[str, _OpenTrade] = {}
@@ -149,10 +149,10 @@ def _complete(user: str, fill: Fill, trade: _OpenTrade, is_short: bool) -> Compl
 def _perp_fills(store: Store, request: CheckedRequest, user: str) -> Iterator[Fill]:
     """Yield the perp fills of an account, of the requested dex, in the order of execution."""
     dex: str | None = request["dex"]
-    where = "account = ?" if dex is None else "account = ? AND dex = ?"
+    where = ACCOUNT if dex is None else f"{ACCOUNT} AND dex = ?"
     chosen = () if dex is None else (canonical_dex(dex),)
     sql = f"SELECT row FROM fill WHERE {where} ORDER BY time, tx, row"
-    rows = store.iterate_rows(sql, store.account_number(user), *chosen)
+    rows = store.iterate_rows(sql, user, *chosen)
     for batch in request.read_batches(rows):
         for text in store.row_texts("fill", [row for (row,) in batch]):
             fill = read_record(Fill, text)
