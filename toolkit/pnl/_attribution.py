@@ -285,7 +285,8 @@ def compute_attribution(
         for held, sign in zip(positions or (), (-1.0, 1.0), strict=True):
             if held is not None:
                 parts.append(_sum_positions(fills, held, sign, keys))
-    result = _mark_uncovered(*_add_parts(parts, keys), covers, hours, is_final=warns)
+    sums = _add_parts(parts, keys) if len(parts) > 1 else parts[0]
+    result = _mark_uncovered(*sums, covers, hours, is_final=warns)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     if result["at_par"].any():
         facts["at_par"] = fills.tokens_at_par()
@@ -367,8 +368,6 @@ def _sum_rows(
 
 def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     """Return the sums of all sources by group."""
-    if len(parts) == 1:
-        return parts[0]
     stacked = pd.concat([each for each, _ in parts], ignore_index=True)
     codes, groups = number_groups(stacked[[*keys]], missing_last=True)
     sums: dict[str, Floats] = {}

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Ints
 from toolkit.contract.dexes import is_perp_coin
 from toolkit.pnl._round_trips import round_trips
 from toolkit.prepare import Fills
@@ -108,8 +107,22 @@ def compare_with_service(
     ours = ours[ours["closed"].notna()]
     theirs = _read_trades(Table(trades, "trades", "completed_trades"))
     pairs = _join(ours, theirs)
-    shared = _causes(pairs, fills.table.ms())
-    lacks = pairs["funding_ours"].isna() & pairs["status"].notna() & (shared == "unexplained")
+    times = fills.table.ms()
+    end, status = pairs["end"], pairs["status"]
+    outside = (end < times.min(initial=LAST_MS)) | (end > times.max(initial=FIRST_MS))
+    causes = {
+        "not_a_perp": ~pairs["coin"].map(is_perp_coin).astype(bool),
+        "outside_fills": status.isna() & outside,
+        "only_theirs": status.isna(),
+        "opened_before": status.eq("late"),
+        "fills_missing": status.isin(["broken", "moved"]),
+        "only_ours": pairs["net_theirs"].isna(),
+        "other_token": pairs["at_par"].eq(True),
+        "forced": pairs["forced"].eq(True),
+    }
+    chosen = np.select(list(causes.values()), list(causes), "unexplained")
+    shared = pd.Series(chosen, pairs.index, dtype="str")
+    lacks = pairs["funding_ours"].isna() & status.notna() & (shared == "unexplained")
     why = "funding_not_given" if funding is None else "funding_missing"
     rounding = pairs["notional"] * _POINT + pairs["size"] * _TICK
     parts = {
@@ -119,8 +132,8 @@ def compare_with_service(
     }
     apart = [part["difference"].fillna(part["theirs"]).abs().fillna(0.0) for part in parts.values()]
     largest = np.argmax(np.stack(apart, axis=1), axis=1)  # the first of equal ones
-    causes = np.stack([part["cause"].to_numpy() for part in parts.values()], axis=1)
-    cause = pd.Series(causes[np.arange(len(pairs)), largest], pairs.index, dtype="str")
+    each = np.stack([part["cause"].to_numpy() for part in parts.values()], axis=1)
+    cause = pd.Series(each[np.arange(len(pairs)), largest], pairs.index, dtype="str")
     parts["net"] = _compare(pairs, "net", cause.mask(cause == "equal", shared))
     made = pd.concat([parts[name] for name in _FIGURES]).sort_index(kind="stable")
     if summary is not None:
@@ -161,24 +174,6 @@ def _join(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
         size=pairs["size_theirs"].fillna(pairs["size_ours"]),
         notional=pairs["notional_theirs"].fillna(pairs["notional_ours"]),
     )
-
-
-def _causes(pairs: pd.DataFrame, times: Ints) -> pd.Series:
-    """Return the cause of differences in any figure of each trade."""
-    end, status = pairs["end"], pairs["status"]
-    outside = (end < times.min(initial=LAST_MS)) | (end > times.max(initial=FIRST_MS))
-    causes = {
-        "not_a_perp": ~pairs["coin"].map(is_perp_coin).astype(bool),
-        "outside_fills": status.isna() & outside,
-        "only_theirs": status.isna(),
-        "opened_before": status.eq("late"),
-        "fills_missing": status.isin(["broken", "moved"]),
-        "only_ours": pairs["net_theirs"].isna(),
-        "other_token": pairs["at_par"].eq(True),
-        "forced": pairs["forced"].eq(True),
-    }
-    chosen = np.select(list(causes.values()), list(causes), "unexplained")
-    return pd.Series(chosen, pairs.index, dtype="str")
 
 
 def _compare(

@@ -149,12 +149,11 @@ def spot_backed_users(table: Table, held: Table) -> set[str]:
 
     - ``table``, ``held``: accounts and positions, with ``unrealized_pnl``, of one moment
     """
-    value = "cross_account_value"
+    value, gain, notional = "cross_account_value", "unrealized_pnl", "position_value"
     if not table.has(value):  # values of a snapshot include the spot wallet
         return set()
     owners = table.columns(("user", value), ("account_mode",), (value, "account_mode"))
-    amounts = ("unrealized_pnl", "position_value")
-    rows = held.columns(("user", amounts[0]), ("leverage_type", amounts[1]), amounts)
+    rows = held.columns(("user", gain), ("leverage_type", notional), (gain, notional))
     own, held_by, count = pair_accounts(owners, rows, ["user"])
     backed, _ = find_spot_backed(owners, rows, own, held_by, count)
     return set(owners["user"][backed[own]])
@@ -164,10 +163,8 @@ def pair_accounts(
     owners: pd.DataFrame, rows: pd.DataFrame, on: Sequence[str]
 ) -> tuple[Ints, Ints, int]:
     """Return the number of the account of each row of two frames, and the number of accounts."""
-    columns = [
-        pd.factorize(pd.concat([owners[name], rows[name]], ignore_index=True))[0] for name in on
-    ]
-    codes = number_rows(*columns)
+    joined = pd.concat([owners[[*on]], rows[[*on]]], ignore_index=True)
+    codes = number_rows(*(pd.factorize(joined[name])[0] for name in on))
     return codes[: len(owners)], codes[len(owners) :], int(codes.max(initial=-1)) + 1
 
 
@@ -280,8 +277,6 @@ def distinct_states(
     """
     first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    if len(first) == len(codes):
-        return np.arange(len(codes))
     differs = np.zeros(len(codes), dtype=bool)
     for column in values.values():
         other = column[first[codes]]

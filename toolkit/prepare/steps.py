@@ -39,7 +39,7 @@ class Steps:
 
     - ``rows``: the row of the prepared table
     - ``chain``: the number of the chain, ascending
-    - ``first``: whether it is the first fill of its chain
+    - ``first``, ``last``: whether it is the first or the last fill of its chain
     - ``ms``: the time
     - ``start``, ``change``, ``end``: the position before the fill, its change by px, and the
       position after it, in units of the chain
@@ -48,12 +48,15 @@ class Steps:
     - ``spot``: whether it is a spot or outcome token
     - ``tolerance``: how far the next recorded balance may differ, in units; 0 for perps
     - ``gap``: what came (+) or left (-) before the fill without a fill, in units
+    - ``is_gap``: whether it is not 0; ``same_start``: whether the tolerance of a spot balance
+      explains it
     - ``users``, ``coins``: the names, sorted; a fill's own are at ``user`` and ``coin``
     """
 
     rows: Ints
     chain: Ints
     first: Flags
+    last: Flags
     ms: Ints
     start: Ints
     change: Ints
@@ -63,6 +66,8 @@ class Steps:
     spot: Flags
     tolerance: Ints
     gap: Ints
+    is_gap: Flags
+    same_start: Flags
     user: Ints
     coin: Ints
     users: list[str]
@@ -70,22 +75,6 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @property
-    def last(self) -> Flags:
-        """Whether it is the last fill of its chain."""
-        return np.asarray(np.append(self.first[1:], True)[: len(self)])
-
-    @property
-    def is_gap(self) -> Flags:
-        """Whether the position before the fill is not the one after the fill before it."""
-        return np.asarray(self.gap != 0)
-
-    @property
-    def same_start(self) -> Flags:
-        """Whether the tolerance explains the gap of a spot balance."""
-        before = np.append(0, self.tolerance[:-1])[: len(self)]
-        return np.asarray(self.spot & (np.abs(self.gap) <= before) & (self.start != 0))
 
     def places(self) -> dict[tuple[str, str], int]:
         """Return the number of each chain by user and coin."""
@@ -177,10 +166,13 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
         tolerance = np.where(spot, np.where(end % unit == 0, 1, unit), 0)
         # A sell of one unit more is rounding.
         end = np.where((end < 0) & (end >= -tolerance), 0, end)
+    gap = np.where(first, 0, start - np.append(0, end[:-1])[: len(end)])
+    near = np.abs(gap) <= np.append(0, tolerance[:-1])[: len(gap)]
     return Steps(
         rows=order,
         chain=number,
         first=first,
+        last=np.append(first[1:], True)[: len(first)],
         ms=ms[order],
         start=start,
         change=change,
@@ -189,7 +181,9 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
         scale=scale,
         spot=spot,
         tolerance=tolerance,
-        gap=np.where(first, 0, start - np.append(0, end[:-1])[: len(end)]),
+        gap=gap,
+        is_gap=gap != 0,
+        same_start=spot & near & (start != 0),
         user=user[number],
         coin=coin[number],
         users=users.values,
