@@ -289,14 +289,6 @@ def check_drawable(count: int, most: int, what: str) -> None:
         raise ValueError(f"at most {most} {what} can be drawn, not {count}. Select fewer")
 
 
-def check_account_count(count: int) -> None:
-    """Raise ValueError if there are more accounts than one figure can have lines."""
-    if count > MAX_LINES:
-        raise ValueError(
-            f"this figure can show at most {MAX_LINES} accounts, not {count}. Select fewer accounts"
-        )
-
-
 def check_one_part(
     plot: str, part: str, name: str, frame: pd.DataFrame, columns: Iterable[str]
 ) -> None:

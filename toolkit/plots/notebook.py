@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from typing import Any, Final
@@ -10,13 +10,9 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import Collection
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.text import Text
 
 from toolkit.plots.themes import COLOUR_NAMES, SETTINGS, Theme, colour_map, get_theme
 
@@ -28,6 +24,9 @@ _STYLE: Final = (
     "{display:none}</style>"
 )
 """Shows one of two pictures: JupyterLab and VS Code mark a page with their theme."""
+
+
+_PROPERTIES: Final = ("color", "edgecolor", "markerfacecolor", "markeredgecolor", "hatchcolor")
 
 
 class NotebookFigure(Figure):
@@ -113,47 +112,39 @@ def recolour_figure(figure: Figure, old: Theme, new: Theme) -> Iterator[None]:
     Other colours and shades, such as those that a user chose, stay as they are.
     """
     names = {getattr(old, name): getattr(new, name) for name in COLOUR_NAMES}
-    before: list[tuple[Callable[[Any], Any], Any]] = []
-
+    before: list[tuple[Artist, dict[str, Any]]] = []
     try:
         for artist in figure.findobj():
+            scale = None
+            if isinstance(artist, ScalarMappable) and artist.get_array() is not None:
+                scale = artist.get_cmap()
             # All values are read first: the colour of a hatch may be that of the edge.
-            properties = _colour_properties(artist)
-            values = [getattr(artist, f"get_{name}")() for name in properties]
-            setters = [getattr(artist, f"set_{name}") for name in properties]
-            before += zip(setters, values, strict=True)
-            for setter, value in zip(setters, values, strict=True):
-                if isinstance(artist, Collection):
-                    setter([_replace(colour, names) for colour in np.atleast_2d(value)])
-                else:
-                    setter(_replace(value, names))
-            if isinstance(artist, AxesImage | Collection):
-                shades = artist.get_cmap().name.split()
-                if artist.get_array() is not None and set(shades) <= set(COLOUR_NAMES):
-                    before.append((artist.set_cmap, artist.get_cmap()))
-                    artist.set_cmap(colour_map(new, *shades))
+            values = {
+                name: getattr(artist, f"get_{name}")()
+                for name in ("facecolor",) * (scale is None) + _PROPERTIES
+                if hasattr(artist, f"get_{name}") and hasattr(artist, f"set_{name}")
+            }
+            after = {name: _replace(value, names) for name, value in values.items()}
+            if scale is not None and set(scale.name.split()) <= set(COLOUR_NAMES):
+                values["cmap"], after["cmap"] = scale, colour_map(new, *scale.name.split())
+            before.append((artist, values))
+            _set(artist, after)
         yield
     finally:
-        for setter, value in reversed(before):
-            setter(value)
+        for artist, values in reversed(before):
+            _set(artist, values)
+
+
+def _set(artist: Artist, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        getattr(artist, f"set_{name}")(value)
 
 
 def _replace(colour: Any, names: Mapping[str, str]) -> Any:
     """Return the colour of the new theme for one of the old theme; others as they are."""
-    if isinstance(colour, str) and colour in ("none", "auto", "face", "inherit"):
+    if isinstance(colour, str) and colour in ("none", "auto", "face", "edge", "inherit"):
         return colour
+    if np.ndim(colour) == 2:  # the colours of a collection
+        return [_replace(each, names) for each in colour]
     rgba = to_rgba(colour)
     return to_rgba(names.get(to_hex(rgba[:3]), rgba[:3]), rgba[3])
-
-
-def _colour_properties(artist: Artist) -> tuple[str, ...]:
-    if isinstance(artist, Line2D):
-        return "color", "markerfacecolor", "markeredgecolor"
-    if isinstance(artist, Text):
-        return ("color",)
-    if isinstance(artist, Patch):
-        # Before matplotlib 3.11 a hatch has the colour of the edge.
-        return "facecolor", "edgecolor", *(["hatchcolor"] * hasattr(artist, "set_hatchcolor"))
-    if isinstance(artist, Collection):
-        return ("edgecolor",) if artist.get_array() is not None else ("facecolor", "edgecolor")
-    return ()

@@ -65,7 +65,7 @@ def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
         rows = returns.sort_values("time", kind="stable")
         split = rows.groupby("user", sort=False) if "user" in rows else [("", rows)]
         curves = {_short_name(user): own for user, own in split}
-    axes.check_account_count(len(curves))
+    axes.check_drawable(len(curves), axes.MAX_LINES, "accounts")
     heights = (2.6, 1) if curves else (1,)
     upper, *others = panels = style.open_panels(returns, look, (7.2, 4.4), heights=heights)
     if not curves:

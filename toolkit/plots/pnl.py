@@ -146,7 +146,7 @@ def cumulative_pnl(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes
     lines: dict[str, tuple[list[pd.Timestamp], Floats, dict[str, Any]]] = {}
     if "user" in attribution.columns and attribution["user"].nunique() > 1:
         accounts = list(attribution.groupby("user", sort=False))
-        axes.check_account_count(len(accounts))
+        axes.check_drawable(len(accounts), axes.MAX_LINES, "accounts")
         for number, (user, own) in enumerate(accounts):
             times, net = _running_sum(own, ("closed_pnl", *fees, "funding"))
             lines[formats.short_address(user)] = times, net, panel.line_style(number).plain()
