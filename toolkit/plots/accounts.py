@@ -56,7 +56,7 @@ def lorenz_curve(lorenz: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     ax.plot(x, y, color=theme.good, linewidth=2, label="accounts")
     ax.grid(True, axis="x", color=theme.grid, linewidth=0.8)
     ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
-    ax.set(xlabel="accounts, poorest first, %", ylabel="share of all value, %")
+    panel.label_axes("accounts, poorest first, %", "share of all value, %")
     panel.add_legend(ncols=2)
     half, most = np.interp([50, 90], x, y)
     gini = 1 - 2 * np.trapezoid(lorenz["value"], lorenz["accounts"])
@@ -113,7 +113,7 @@ def migration_map(migration: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     panel.draw_cells(share, texts, ("background", "good"), 0, 1, fontsize=9)
     panel.ax.set_xticks(range(len(second)), second, rotation=20 if len(second) > 5 else 0)
     panel.ax.set_yticks(range(len(first)), first)
-    panel.ax.set(xlabel="value afterwards, USD", ylabel="value at first, USD")
+    panel.label_axes("value afterwards, USD", "value at first, USD")
     both = rows[(rows["from_class"] != "absent") & (rows["to_class"] != "absent")]
     stayed = both.loc[both["from_class"] == both["to_class"], "accounts"].sum()
     return panel.finish(
@@ -177,8 +177,7 @@ def positioning(positioning: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure 
     (_draw_series if is_series else _draw_moment)(panels, rows, sizes)
     for panel, label in zip(panels, ("net long share, %", "gain since entry, %"), strict=False):
         panel.add_zero_line(is_edge=True)
-        panel.ax.set_ylabel(label)
-        panel.ax.yaxis.set_major_formatter(formats.signed_number)
+        panel.label_axes(y=label, y_ticks=formats.signed_number)
     panels[0].add_legend(ncols=3)
     panels[0].set_title(name, right=True)
     last = rows[rows["time"] == rows["time"].max()] if "time" in rows else rows
@@ -195,13 +194,10 @@ def _draw_series(panels: list[Panel], rows: pd.DataFrame, sizes: list[str]) -> N
     for number, size in enumerate(sizes):
         own = rows[rows["size"] == size].sort_values("time")
         line = panels[0].line_style(number)
-        panels[0].draw_band(
-            own["time"], 100 * own["low"], 100 * own["high"], line.color, alpha=0.12
-        )
-        for panel, values in zip(
-            panels, (100 * own["net_share"], own["gain_bps"] / 100), strict=False
-        ):
-            label = f"{size} (n = {int(own['accounts'].max()):,})"
+        low, high, share = (100 * own[name] for name in ("low", "high", "net_share"))
+        panels[0].draw_band(own["time"], low, high, line.color, alpha=0.12)
+        label = f"{size} (n = {int(own['accounts'].max()):,})"
+        for panel, values in zip(panels, (share, own["gain_bps"] / 100), strict=False):
             panel.ax.plot(own["time"], values, **line.plain(), linewidth=1.7, label=label)
     panels[-1].set_time_axis(rows["time"].min(), rows["time"].max())
 

@@ -147,12 +147,13 @@ class Panel(NamedTuple):
             markerfacecolor=self.theme.background, markersize=5, label="measured",
         )  # fmt: skip
 
-    def draw_net(self, x: Any, y: Any) -> None:
-        """Draw a diamond at each net amount."""
+    def draw_net(self, x: Any, y: Any, *, vertical: bool = True) -> None:
+        """Draw a diamond at each net amount, and the line between gain and loss."""
         self.ax.plot(
             x, y, "D", color=self.theme.text, markeredgecolor=self.theme.background,
             markersize=5.5, label="net",
         )  # fmt: skip
+        self.add_zero_line(vertical=vertical)
 
     def draw_band(self, x: Any, low: Any, high: Any, colour: str, **options: Any) -> None:
         """Shade the interval around a line."""
@@ -251,15 +252,31 @@ class Panel(NamedTuple):
             color=colour or self.theme.text, parse_math=False,
         )  # fmt: skip
 
-    def set_time_axis(self, first: pd.Timestamp, last: pd.Timestamp, note: str = "") -> None:
-        """Set few, short dates as ticks of the x axis, and the time range as its label."""
+    def label_axes(
+        self, x: str = "", y: str = "", *, x_ticks: Any = None, y_ticks: Any = None
+    ) -> None:
+        """Set the labels of the axes, and the texts of their ticks: a function or a format.
+
+        A dollar sign in a label does not start a formula.
+        """
+        for axis, text, ticks in ((self.ax.xaxis, x, x_ticks), (self.ax.yaxis, y, y_ticks)):
+            if text:
+                axis.set_label_text(text, parse_math=False)
+            if ticks is not None:
+                axis.set_major_formatter(ticks)
+
+    def set_time_axis(
+        self, first: pd.Timestamp, last: pd.Timestamp, y: str = "", *, y_ticks: Any = None,
+        note: str = "",
+    ) -> None:  # fmt: skip
+        """Label the axes; the x axis has few, short dates, and the time range as its label."""
         locator = mdates.AutoDateLocator(minticks=3, maxticks=8)
         formatter = mdates.ConciseDateFormatter(
             locator, formats=_TICKS, zero_formats=_FIRST_TICKS, show_offset=False
         )
         self.ax.xaxis.set_major_locator(locator)
-        self.ax.xaxis.set_major_formatter(formatter)
-        self.ax.set_xlabel(f"{first:%d %b %Y} to {last:%d %b %Y}, UTC{note}")
+        x = f"{first:%d %b %Y} to {last:%d %b %Y}, UTC{note}"
+        self.label_axes(x, y, x_ticks=formatter, y_ticks=y_ticks)
 
 
 def is_simulated(frame: pd.DataFrame) -> bool:
@@ -363,9 +380,12 @@ def set_ticks(axis: Axis, places: Sequence[float], text: Callable[[float, float]
     axis.set_major_formatter(text)
 
 
-def set_log_ticks(axis: Axis, text: Callable[[float, float], str]) -> None:
+def set_log_ticks(
+    axis: Axis, text: Callable[[float, float], str], *, decades: bool = False
+) -> None:
     """Set the ticks of a logarithmic axis: several of each decade if there are few decades."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 300 else (1.0,)))
+    is_fine = not decades and high / low < 300
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_fine else (1.0,)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(text)

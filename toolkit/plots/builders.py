@@ -63,8 +63,7 @@ def builder_routing(routing: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         if total:
             words.append(f"{label} {rows[column].sum() / total:.0%}")
     panel.stack_bars(panel.name_rows(rows["name"].tolist()), parts, 0.64, horizontal=True)
-    panel.ax.set_xlabel("volume, USD")
-    panel.ax.xaxis.set_major_formatter(formats.usd_tick)
+    panel.label_axes("volume, USD", x_ticks=formats.usd_tick)
     panel.ax.xaxis.set_major_locator(MaxNLocator(6))
     panel.add_legend(ncols=2)
     usd = formats.usd_amount(total)
@@ -144,8 +143,9 @@ def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     every = max(1, -(-len(rows) // 10))
     ax.set_xticks(places[::every], rows["time"].dt.strftime("%d %b")[::every])
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_ylabel("active users, share that came back" if has_shares else "active users")
-    ax.set_xlabel(f"start of the period, UTC{'; hatched: not complete' * bool(is_open.any())}")
+    note = "; hatched: not complete" if is_open.any() else ""
+    y = "active users, share that came back" if has_shares else "active users"
+    panel.label_axes(f"start of the period, UTC{note}", y)
     ax.set_ylim(0, 1.12 * max(1.0, float(whole.max())))
     panel.add_legend(ncols=2)
     last = rows.iloc[-1]
@@ -205,9 +205,8 @@ def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         for row in first.to_dict("records")
     ]
     panel.name_cells(names, [str(age) for age in wide["retention"].columns])
-    panel.ax.set_ylabel("first week (users)")
     note = "; * or earlier" if first["earlier"].any() else ""
-    panel.ax.set_xlabel(f"weeks since; hatched: not over yet{note}")
+    panel.label_axes(f"weeks since; hatched: not over yet{note}", "first week (users)")
     known = cohorts[cohorts["complete"] & (cohorts["age"] > 0)]
     back = (known["retention"] * known["users"]).sum() / max(known["users"].sum(), 1)
     users = cohorts.loc[cohorts["age"] == 0, "users"].sum()
@@ -263,8 +262,8 @@ def lifetime_value(value: LifetimeValue, **look: Unpack[PanelLook]) -> Axes:
     # The band of two or three users is very wide: it is cut off, or the curve would look flat.
     ax.set_ylim(0, min(ax.get_ylim()[1], _AXIS_HEIGHT * usd.max()) if usd.max() > 0 else None)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("weeks since the first routed fill; numbers: users with that many weeks")
-    ax.set_ylabel("revenue a user, USD")
+    x = "weeks since the first routed fill; numbers: users with that many weeks"
+    panel.label_axes(x, "revenue a user, USD")
     return panel.finish(
         f"Revenue of a builder from a user: {formats.usd_amount(usd[-1])} USD within "
         f"{int(weeks[-1])} weeks."

@@ -69,7 +69,7 @@ def depth_profile(profile: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     if top / bottom < 10:
         ax.set_ylim(bottom / 3, top * 3)
     axes.set_log_ticks(ax.yaxis, formats.short_usd)
-    ax.set(xlabel="distance from mid, bps", ylabel="depth within that distance, USD")
+    panel.label_axes("distance from mid, bps", "depth within that distance, USD")
     panel.add_legend(ncols=2)
     coin = str(profile["coin"].iloc[0]) if "coin" in profile else ""
     panel.set_title(coin, right=True)
@@ -129,9 +129,9 @@ def resilience(resilience: Resilience, **look: Unpack[PanelLook]) -> Axes:
     label = f"half-life {life:.1f} s{interval}"
     ax.plot(seconds, 1 - 2 ** (-seconds / life), "--", color=theme.bad, label=label)
     ax.plot([life, life], [0, 0.5], ":", color=theme.bad)
-    ax.set(xlim=(0, seconds[-1]), xlabel="seconds since the shock")
-    ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.set_ylabel(f"returned share of the depth\nlost within {resilience.bps} bps of mid")
+    ax.set_xlim(0, seconds[-1])
+    y = f"returned share of the depth\nlost within {resilience.bps} bps of mid"
+    panel.label_axes("seconds since the shock", y, y_ticks="{x:.0%}")
     panel.add_legend(ncols=3)
     return panel.finish(
         f"Recovery of depth within {resilience.bps} bps of mid after {resilience.n} shocks, which "

@@ -102,8 +102,7 @@ def equity_curve(
     for lower in others:
         _draw_drawdown(lower, rows, drawdown_of)
     for panel in panels if is_known else others:
-        panel.set_time_axis(time.iloc[0], time.iloc[-1])
-        panel.ax.yaxis.set_major_formatter(formats.usd_tick)
+        panel.set_time_axis(time.iloc[0], time.iloc[-1], y_ticks=formats.usd_tick)
         if panel is upper:
             panel.ax.margins(x=0.01, y=0.08)
             if others:
@@ -248,11 +247,10 @@ def positions_over_time(positions: pd.DataFrame, **look: Unpack[PanelLook]) -> A
         panel.label_right_edge(number, formats.short_usd(float(f"{largest:.3g}")))
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01)
-    ax.set_ylabel("long above, short below")
     left_out = len(every) - len(coins)
     smaller = f"; {left_out} smaller ones not drawn" if left_out else ""
     note = f"; largest size of each coin at the right, USD{smaller}"
-    panel.set_time_axis(rows["time"].min(), last, note)
+    panel.set_time_axis(rows["time"].min(), last, "long above, short below", note=note)
     low, high = (formats.usd_amount(end) for end in (notional.min(), notional.max()))
     return panel.finish(
         f"Positions in {', '.join(coins)} over time, in USD: between {low} and {high}; "

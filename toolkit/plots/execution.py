@@ -108,10 +108,9 @@ def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
                 f"{formats.time_span(abs(row['seconds']))}, {row['missing']} fills without a price"
             )
     axes.set_ticks(ax.xaxis, seconds.tolist(), formats.time_span)
-    ax.yaxis.set_major_formatter(formats.signed_number)
     ax.margins(x=0.06)
-    ax.set_ylabel("gain of the account, bps (below 0: a loss)")
-    ax.set_xlabel("time since the fill; numbers: fills")
+    y = "gain of the account, bps (below 0: a loss)"
+    panel.label_axes("time since the fill; numbers: fills", y, y_ticks=formats.signed_number)
     panel.add_legend(ncols=min(3, len(groups)))
     return panel.finish(f"Gain after fills. {'; '.join(words)}.")
 
@@ -174,8 +173,8 @@ def spreads(spreads: Spreads, **look: Unpack[PanelLook]) -> Axes:
     after = f" after {formats.time_span(spreads.seconds)}" if is_timed else ""
     ax.set_xticks(range(3), ["effective", f"realised{after}", f"impact{after}"])
     ax.set_xlim(-0.6, 2.6)
-    ax.yaxis.set_major_formatter(formats.signed_number)
-    ax.set_ylabel("cost of the account, bps (below 0: it earns)")
+    y = "cost of the account, bps (below 0: it earns)"
+    panel.label_axes(y=y, y_ticks=formats.signed_number)
     panel.add_legend(ncols=min(3, len(groups)))
     return panel.finish(f"Half spreads of fills and impact{after}. {'; '.join(words)}.")
 
@@ -232,10 +231,10 @@ def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
         panel.label_point(text, (place, end[place]), (0, 4 if is_up else -12))
     ax.margins(y=0.16)
     ax.set_xticks(places, _SHORTFALL)
-    ax.yaxis.set_major_formatter(formats.signed_number)
-    ax.set_ylabel("gain of the account (below 0: a cost),\nbps of the decided value")
     n, missing = int(rows["n"].iloc[0]), int(rows["missing"].iloc[0])
-    ax.set_xlabel(f"part of the shortfall of {n:,} orders; {missing:,} more have no price")
+    x = f"part of the shortfall of {n:,} orders; {missing:,} more have no price"
+    y = "gain of the account (below 0: a cost),\nbps of the decided value"
+    panel.label_axes(x, y, y_ticks=formats.signed_number)
     parts = ", ".join(f"{name} {text} bps" for name, text in zip(_SHORTFALL, texts, strict=True))
     return panel.finish(f"Implementation shortfall of {n:,} orders: {parts}.")
 
@@ -294,10 +293,8 @@ def maker_days(days: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         if parts[name].notna().any():
             sums.append(f"{label} {formats.usd_amount(parts[name].sum(), signed=True)}")
     panel.stack_bars(at, bars, 0.7)
-    panel.draw_net(at, days["net"])
-    panel.add_zero_line()
-    panel.set_time_axis(days["day"].iloc[0], days["day"].iloc[-1])
-    panel.ax.yaxis.set_major_formatter(formats.usd_tick)
-    panel.ax.set_ylabel("USD, losses go down")
+    panel.draw_net(at, days["net"], vertical=False)
+    first, last = days["day"].iloc[0], days["day"].iloc[-1]
+    panel.set_time_axis(first, last, "USD, losses go down", y_ticks=formats.usd_tick)
     panel.add_legend(ncols=4)
     return panel.finish(f"{len(days)} days: {', '.join(sums)} USD.")

@@ -61,12 +61,11 @@ def funding_by_coin(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     for side, colour in (("paid", panel.theme.bad), ("received", panel.theme.good)):
         ax.barh(at, rows[side], height=0.62, color=colour, label=side)
     panel.draw_net(rows["net"], at)
-    panel.add_zero_line(vertical=True)
     texts = [formats.usd_amount(net, signed=True) for net in rows["net"]]
     for y, text in enumerate(texts):
         panel.label_right_edge(y, text)
-    ax.set_xlabel("USD, paid below 0; net in figures at the right")
-    ax.xaxis.set_major_formatter(formats.usd_tick)
+    x = "USD, paid below 0; net in figures at the right"
+    panel.label_axes(x, x_ticks=formats.usd_tick)
     net_handle, *handles = ax.get_legend_handles_labels()[0]
     panel.add_legend(ncols=3, handles=[*handles, net_handle])
     parts = ", ".join(f"{name} {text}" for name, text in zip(names[::-1], texts[::-1], strict=True))
@@ -135,9 +134,7 @@ def funding_over_time(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     label = f"running net {total}"
     ax.plot([first, *ends], net, color=panel.theme.text, linewidth=1.8, label=label)
     panel.add_zero_line(is_edge=True)
-    panel.set_time_axis(first, last)
-    ax.set_ylabel("USD, paid below 0")
-    ax.yaxis.set_major_formatter(formats.usd_tick)
+    panel.set_time_axis(first, last, "USD, paid below 0", y_ticks=formats.usd_tick)
     panel.add_legend(ncols=3)
     return panel.finish(
         f"Funding in USD by {key} from {first:%Y-%m-%d} to {last:%Y-%m-%d} UTC; "
@@ -193,9 +190,8 @@ def funding_accrual(accrual: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
             drawstyle="steps-post", linewidth=1.8, markevery=[len(own)], markersize=6, label=name,
         )  # fmt: skip
         words.append(f"{name} {formats.usd_amount(end, signed=True)}")
-    panel.ax.yaxis.set_major_formatter(formats.usd_tick)
-    panel.set_time_axis(first, last, others)
-    panel.ax.set_ylabel("funding, USD, paid below 0")
+    y = "funding, USD, paid below 0"
+    panel.set_time_axis(first, last, y, y_ticks=formats.usd_tick, note=others)
     panel.add_legend(ncols=min(6, len(drawn)))
     return panel.finish(f"Running total of funding in USD at the end: {', '.join(words)}{others}.")
 
@@ -244,9 +240,8 @@ def carry(carry: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     panel.stack_bars(at, parts, 0.55, horizontal=True)
     panel.ax.hlines(at, rows["low"], rows["high"], color=panel.theme.text, linewidth=1.3)
     panel.draw_net(rows["net_bps"], at)
-    panel.add_zero_line(vertical=True)
     days = rows["hours"].iloc[0] / 24
-    panel.ax.set_xlabel(f"gain over {days:g} days, bps of the notional")
+    panel.label_axes(f"gain over {days:g} days, bps of the notional")
     panel.add_legend(ncols=len(parts) + 1)
     best = rows.iloc[-1]
     return panel.finish(
@@ -307,20 +302,21 @@ def basis(basis: PerpBasis, **look: Unpack[PanelLook]) -> Figure | Axes:
     theme, is_known = panels[0].theme, bool(halves["estimate"].notna().any())
     if is_known:
         _draw_rows(panels[0], coins, halves, theme.good)
-        panels[0].ax.set(ylabel="perp", xlabel="half-life of the basis, hours", xlim=(0, None))
+        panels[0].ax.set_xlim(left=0)
+        panels[0].label_axes("half-life of the basis, hours", "perp")
     else:
         panels[0].write_note("half-life not known:\nit needs ten pairs\nof neighbouring hours")
     for panel in panels[1:2]:
         _draw_rows(panel, coins, means, theme.good)
         panel.add_zero_line(vertical=True)
-        panel.ax.set(xlabel="mean basis (mark over oracle), bps", ylabel="perp")
+        panel.label_axes("mean basis (mark over oracle), bps", "perp")
         if is_known:
             panel.ax.set_yticklabels([])
     for panel in panels[2:]:
         shown = [_rate_name(row) for row in rates.to_dict("records")]
         _draw_rows(panel, shown, 100 * rates[["estimate", "low", "high"]], theme.bad)
         panel.add_zero_line(vertical=True)
-        panel.ax.set(ylabel="dex, or asset and dex", xlabel="funding that longs pay, % a year")
+        panel.label_axes("funding that longs pay, % a year", "dex, or asset and dex")
     parts = [
         f"{coin}: mean {formats.basis_points(mean)} bps, half-life "
         f"{'not known' if np.isnan(hours) else f'{hours:.1f} hours'}"

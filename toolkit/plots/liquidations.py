@@ -91,10 +91,8 @@ def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         parts = [f"{100 * share:.0f} % of {side}s" for side, share in shares.items()]
         coverage = f"covers {', '.join(parts)}"
     label = f"distance of the liquidation price from the mark price of {coin}, %\n({coverage})"
-    ax.set_xlabel(label, parse_math=False)
-    ax.set_ylabel("notional, USD")
-    ax.yaxis.set_major_formatter(formats.short_usd)
-    ax.xaxis.set_major_formatter(formats.signed_tick)
+    usd = formats.short_usd
+    panel.label_axes(label, "notional, USD", x_ticks=formats.signed_tick, y_ticks=usd)
     panel.add_legend(ncols=4)
     sums = rows.groupby("side")["notional"].sum()
     amounts = ", ".join(f"{formats.usd_amount(usd)} of {side}s" for side, usd in sums.items())
@@ -155,7 +153,7 @@ def liquidation_history(history: pd.DataFrame, **look: Unpack[PanelLook]) -> Axe
     panel = style.open_panel(history, look)
     if history.empty:
         return panel.no_data("Liquidations over time")
-    ax, theme = panel.ax, panel.theme
+    theme = panel.theme
     groups = [name for name in history.columns if name not in _HISTORY]
     if history.duplicated(["time", "method", "side"]).any():
         parts = history[groups[:1] or ["time"]].drop_duplicates()
@@ -181,9 +179,8 @@ def liquidation_history(history: pd.DataFrame, **look: Unpack[PanelLook]) -> Axe
         words.append(f"{label}, {formats.usd_amount(own['notional'].sum())} USD")
     panel.stack_bars(places + width / 2, bars, 0.86 * width)
     panel.add_zero_line(is_edge=True)
-    panel.set_time_axis(times.min(), times.max())
-    ax.yaxis.set_major_formatter(lambda usd, _: formats.short_usd(abs(usd)))
-    ax.set_ylabel("longs (above) and shorts\nclosed, USD")
+    y, ticks = "longs (above) and shorts\nclosed, USD", lambda usd, _: formats.short_usd(abs(usd))
+    panel.set_time_axis(times.min(), times.max(), y, y_ticks=ticks)
     panel.add_legend(ncols=4)
     text = f"Liquidations over time, worse than the mark price by: {'; '.join(words)}."
     return panel.finish(text)
@@ -239,7 +236,7 @@ def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
     for lower in others:
         _draw_rounds(lower, cascade.rounds, 0.75 * np.diff(shock).min(initial=np.inf))
     for panel in others or [upper]:
-        panel.ax.set_xlabel(f"shock to the price of {cascade.coin}, %", parse_math=False)
+        panel.label_axes(f"shock to the price of {cascade.coin}, %")
     row = rows.sort_values("amplification", na_position="first").iloc[-1]
     return upper.finish(
         f"Liquidation cascade of {cascade.coin} after {len(rows)} shocks. The largest "
@@ -275,9 +272,8 @@ def _draw_moves(panel: Panel, rows: pd.DataFrame, shock: Floats) -> None:
             panel.label_point(text, (shock[worst], final[worst]), offset, ha=edge)
     panel.add_zero_line(is_edge=True)
     ax.margins(x=0.04, y=0.08)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(formats.signed_tick)
-    ax.set_ylabel("final price change, %")
+    ticks = formats.signed_tick
+    panel.label_axes(y="final price change, %", x_ticks=ticks, y_ticks=ticks)
     panel.add_legend(ncols=3)
 
 
@@ -295,7 +291,6 @@ def _draw_rounds(panel: Panel, rounds: pd.DataFrame, width: float) -> None:
         label = f"round {number}{' and later' * (number == last)}"
         bars.append((table[number].to_numpy(np.float64), look | {"label": label}))
     panel.stack_bars(places, bars, width)
-    panel.ax.set_ylabel("liquidated, USD")
-    panel.ax.yaxis.set_major_formatter(formats.short_usd)
+    panel.label_axes(y="liquidated, USD", y_ticks=formats.short_usd)
     if len(table):
         panel.add_legend(ncols=last)

@@ -79,8 +79,7 @@ def order_transitions(transitions: pd.DataFrame, **look: Unpack[PanelLook]) -> A
     texts = [["" if number != number else f"{number:,.0f}" for number in row] for row in count]
     panel.draw_cells(share, texts, ("background", "good"), 0, 1)
     panel.name_cells(before, ["no change" if name == _LAST else name for name in after], 40)
-    panel.ax.set_ylabel("from")
-    panel.ax.set_xlabel("to; number of orders, shaded by their share of the row")
+    panel.label_axes("to; number of orders, shaded by their share of the row", "from")
     is_first = transitions["before"] == _FIRST
     moved = transitions[~is_first & (transitions["after"] != _LAST)]
     parts = [
@@ -180,11 +179,11 @@ def order_mix(mix: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
             panel.draw_intervals(at[is_own], part["share"], *interval, marker, 5.5, name)
     ax.set_xscale("log")
     ax.set_xlim(None, 1.3)
-    ax.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
     ax.xaxis.set_minor_locator(NullLocator())
     for y, count in enumerate(upwards["orders"]):
         panel.label_right_edge(y, f"{count:,}")
-    ax.set_xlabel("share of orders by last status; number of orders at the right")
+    x = "share of orders by last status; number of orders at the right"
+    panel.label_axes(x, x_ticks=lambda share, _: f"{100 * share:g} %")
     panel.add_legend(ncols=5)
     first = rows.head(8)
     parts = ", ".join(first["status"] + " " + first["share"].map(formats.percent_share))
@@ -244,8 +243,7 @@ def fill_times(times: FillTimes, **look: Unpack[PanelLook]) -> Axes:
     ticks = [age for age in _AGE_NAMES if edge <= age <= last]
     axes.set_ticks(ax.xaxis, ticks, lambda seconds, _: _AGE_NAMES.get(seconds, f"{seconds:g} s"))
     ax.set(xlim=(edge, last), ylim=(0, 1))
-    ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.set(xlabel="time since the order was placed", ylabel="share of orders")
+    panel.label_axes("time since the order was placed", "share of orders", y_ticks="{x:.0%}")
     panel.add_legend(ncols=3)
     keys = [name for name in times.params.columns if name not in _NOT_KEYS]
     parts = [
@@ -361,8 +359,7 @@ def fill_probability(
     ]
     ax.set_xticks(range(len(places)), names)
     ax.set_ylim(0, 1.02)
-    ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.set(xlabel="distance from the mid, bps", ylabel="probability of a fill")
+    panel.label_axes("distance from the mid, bps", "probability of a fill", y_ticks="{x:.0%}")
     panel.add_legend(ncols=3)
     return panel.finish(
         f"Fills of {times.n:,} resting orders by distance from the mid: {'; '.join(words)}."

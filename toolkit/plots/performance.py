@@ -88,9 +88,8 @@ def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     for panel, label in zip(panels, ("return since the beginning", "drawdown"), strict=False):
         panel.add_zero_line()
         panel.ax.margins(x=0.01, y=0.1)
-        panel.ax.yaxis.set_major_formatter(_percent_tick)
-        panel.set_time_axis(rows["time"].iloc[0], rows["time"].iloc[-1])
-        panel.ax.set_ylabel(label)
+        first, last = rows["time"].iloc[[0, -1]]
+        panel.set_time_axis(first, last, label, y_ticks=_percent_tick)
     if len(curves) > 1:
         upper.add_legend(ncols=3)
     if others:
@@ -177,7 +176,7 @@ def return_calendar(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     starts = pd.date_range(first, periods=weeks, freq="7D")
     every = max(1, -(-weeks // 10))
     panel.ax.set_xticks(range(0, weeks, every), starts[::every].strftime("%d %b"))
-    panel.ax.set(xlabel="week from Monday, UTC", ylabel="day of the week")
+    panel.label_axes("week from Monday, UTC", "day of the week")
     panel.set_title(title, right=not is_labelled)
     known = returns["return_"].dropna()
     if known.empty:

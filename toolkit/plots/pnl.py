@@ -97,8 +97,7 @@ def waterfall(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     low, high = min(levels), max(levels)
     span = (high - low) or 1.0
     ax.set_ylim(low - 0.1 * span if low < 0 else 0.0, high + 0.14 * span)
-    ax.set_ylabel("USD, costs and losses go down")
-    ax.yaxis.set_major_formatter(formats.usd_tick)
+    panel.label_axes(y="USD, costs and losses go down", y_ticks=formats.usd_tick)
     return panel.finish(f"Waterfall of PnL in USD: {', '.join(words)}.")
 
 
@@ -169,11 +168,10 @@ def cumulative_pnl(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes
         )  # fmt: skip
     panel.add_zero_line(is_edge=True)
     ax.margins(x=0.01, y=0.08)
-    ax.set_ylabel("USD, cumulative; below 0: a loss")
     first = min(times[0] for times, *_ in lines.values())
     last = max(times[-1] for times, *_ in lines.values())
-    panel.set_time_axis(first, last)
-    ax.yaxis.set_major_formatter(formats.usd_tick)
+    y = "USD, cumulative; below 0: a loss"
+    panel.set_time_axis(first, last, y, y_ticks=formats.usd_tick)
     panel.add_legend(ncols=3 if len(lines) <= 3 else 2)
     every = np.concatenate([values for _, values, _ in lines.values()])
     return panel.finish(
@@ -250,8 +248,7 @@ def trip_returns(trips: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     panel.add_zero_line(is_edge=True)
     ax.set_xscale("log")
     axes.set_log_ticks(ax.xaxis, formats.plain_number)
-    ax.set(xlabel="hours from flat to flat", ylabel="net return, %")
-    ax.yaxis.set_major_formatter(formats.signed_tick)
+    panel.label_axes("hours from flat to flat", "net return, %", y_ticks=formats.signed_tick)
     panel.add_legend(ncols=3)
     net = rows["net"].astype("float64")
     forced = f" The exchange closed {is_forced.sum()} of them." if is_forced.any() else ""

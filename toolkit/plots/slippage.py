@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
 from toolkit.display import count_text
 from toolkit.plots import axes, formats, notebook, style
@@ -114,7 +113,8 @@ def _draw_curve(panel: Panel, curve: pd.DataFrame, names: tuple[str, str, str]) 
         sizes, (low, middle, high) = rows["amount_usd"], (_loggable(rows[name]) for name in names)
         label = f"{side}, median and {names[0][1:]} to {names[2][1:]} % band"
         panel.draw_side(number, sizes, (low, middle, high), label)
-        _mark_top(panel, number, sizes[np.isfinite(low) & ~np.isfinite(high)] * shift)
+        is_open = np.isfinite(low) & ~np.isfinite(high)
+        _mark_top(panel, number, sizes[is_open] * shift, "band open above")
     spread = curve.sort_values("amount_usd").drop_duplicates("amount_usd")
     ax.plot(
         spread["amount_usd"], _loggable(spread["half_spread_bps"]), color=panel.theme.muted,
@@ -126,16 +126,16 @@ def _draw_curve(panel: Panel, curve: pd.DataFrame, names: tuple[str, str, str]) 
     axes.set_ticks(ax.xaxis, decades.tolist(), formats.short_usd)
     ax.set_xlim(first * 0.7, last * 1.4)
     axes.set_log_ticks(ax.yaxis, formats.plain_number)
-    ax.set(xlabel="size, USD", ylabel="slippage against mid, bps")
+    panel.label_axes("size, USD", "slippage against mid, bps")
 
 
-def _mark_top(panel: Panel, side: int, sizes: Any) -> None:
+def _mark_top(panel: Panel, side: int, sizes: Any, label: str | None = None) -> None:
     """Mark sizes whose band or median is open above, with triangles at the top edge."""
     if len(sizes):
         panel.ax.plot(
             sizes, np.full(len(sizes), 0.97), linestyle="", marker="^", markersize=6,
             color=panel.theme.groups[side], transform=panel.ax.get_xaxis_transform(),
-            label="band open above",
+            label=label,
         )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _draw_thin_books(panel: Panel, curve: pd.DataFrame) -> None:
         )  # fmt: skip
     panel.ax.set_ylim(0, 1)
     panel.ax.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    panel.ax.set(xlabel="size, USD", ylabel="book too thin")
+    panel.label_axes("size, USD", "book too thin")
 
 
 def _describe_side(name: str, rows: pd.DataFrame, middle: str) -> str:
@@ -238,10 +238,8 @@ def slippage_fit(fit: SlippageFit, **look: Unpack[PanelLook]) -> Figure | Axes:
             for group in _select(fit.groups, coin, side).to_dict("records"):
                 words.append(_draw_fit(panel, number, fit, group))
         axes.set_log_ticks(ax.yaxis, formats.plain_number)
-        ax.xaxis.set_major_locator(LogLocator())
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(formats.short_usd)
-        ax.set(xlabel="size, USD", ylabel="slippage against mid, bps")
+        axes.set_log_ticks(ax.xaxis, formats.short_usd, decades=True)
+        panel.label_axes("size, USD", "slippage against mid, bps")
         panel.set_title(coin, pad=62 if has_misfit else 38)
         panel.add_legend(ncols=1)
         panel.finish(f"Fitted slippage by size. {'. '.join(words)}.")
@@ -263,10 +261,7 @@ def _draw_fit(panel: Panel, number: int, fit: SlippageFit, group: dict[Any, Any]
         color=line.color,
     )  # fmt: skip
     thin = points.loc[points["q50"].isna(), "amount_usd"]
-    ax.plot(
-        thin * (1.06 if number else 0.94), np.full(len(thin), 0.97), linestyle="", marker="^",
-        color=line.color, transform=ax.get_xaxis_transform(),
-    )  # fmt: skip
+    _mark_top(panel, number, thin * (1.06 if number else 0.94))
     params = _select(fit.params, *key).set_index("name")
     half, a, k, _ = params["estimate"]
     low, high = params.loc["k", ["low", "high"]]

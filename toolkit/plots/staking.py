@@ -57,8 +57,7 @@ def validator_yields(yields: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     texts = [f"{apy:.2%}" for apy in rows["apy"]]
     for y, text in enumerate(texts):
         panel.label_right_edge(y, text)
-    panel.ax.xaxis.set_major_formatter("{x:.1%}")
-    panel.ax.set_xlabel("yield of a year, compounded weekly")
+    panel.label_axes("yield of a year, compounded weekly", x_ticks="{x:.1%}")
     parts = ", ".join(f"{name} {text}" for name, text in zip(names[::-1], texts[::-1], strict=True))
     return panel.finish(f"Yields of a year of {len(rows)} validators: {parts}.")
 
@@ -115,10 +114,9 @@ def validator_ranks(stability: RankStability, **look: Unpack[PanelLook]) -> Axes
         )  # fmt: skip
         label_colour = colour if number % axes.MAX_LINES < 3 else panel.theme.text
         panel.label_right_edge(own["rank"].iloc[-1], _validator_name(name), label_colour)
-    panel.set_time_axis(ranks["week"].min(), ranks["week"].max())
+    panel.set_time_axis(ranks["week"].min(), ranks["week"].max(), "rank by net APR")
     panel.ax.invert_yaxis()
     panel.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    panel.ax.set_ylabel("rank by net APR")
     return panel.finish(
         f"Ranks of {stability.ranks['validator'].nunique()} validators over {stability.n} weeks: "
         f"concordance {stability['concordance']:.2f}, "
@@ -190,10 +188,13 @@ def auction_line(decay: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
             times[1:2], [row.gas], line.marker, color=line.color, markersize=8,
             markeredgecolor=panel.theme.background, label=f"{name}: {parts[-1]}",
         )  # fmt: skip
-    note = "; dotted: the line after the mark"
-    panel.set_time_axis(decay["start"].min(), decay["end"].max(), note)
-    ax.set(ylim=(0, None), ylabel="gas price")
-    ax.yaxis.set_major_formatter(formats.usd_tick)
+    ax.set_ylim(bottom=0)
+    first, last, note = (
+        decay["start"].min(),
+        decay["end"].max(),
+        "; dotted: the line after the mark",
+    )
+    panel.set_time_axis(first, last, "gas price", y_ticks=formats.usd_tick, note=note)
     panel.add_legend(ncols=2)
     return panel.finish(f"Prices of {len(decay)} deploy auctions in gas: {'; '.join(parts)}.")
 

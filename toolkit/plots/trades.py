@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from toolkit.execution import Impact
 from toolkit.plots import formats, style
@@ -65,15 +65,14 @@ def impact(impact: Impact, **look: Unpack[PanelLook]) -> Figure | Axes:
     for panel in panels[1:2]:
         _draw_lags(panel, 0, impact.lags, "response_bps", "response")
         _draw_lags(panel, 1, impact.lags, "kernel_bps", "kernel (own part)")
-        panel.ax.yaxis.set_major_formatter(formats.signed_number)
-        panel.ax.set_ylabel("price change, bps")
+        panel.label_axes(y="price change, bps", y_ticks=formats.signed_number)
     for panel in panels[2:]:
         _draw_lags(panel, 2, impact.lags, "autocorrelation", "same side again")
-        panel.ax.set_ylabel("autocorrelation of sides")
+        panel.label_axes(y="autocorrelation of sides")
     for panel in panels[1:]:
         panel.add_zero_line(is_edge=True)
         panel.ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-        panel.ax.set_xlabel("lag, orders")
+        panel.label_axes("lag, orders")
         panel.add_legend(ncols=1)
     return panels[0].finish(words)
 
@@ -116,10 +115,8 @@ def _draw_law(panel: Panel, found: Impact) -> str:
     else:
         panel.add_zero_line()
         ax.yaxis.set_major_formatter(formats.signed_number)
-    ax.xaxis.set_major_locator(LogLocator())
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    ax.set(xlabel="size of the order, share of a day's volume", ylabel="price impact, bps")
+    set_log_ticks(ax.xaxis, lambda share, _: f"{100 * share:g} %", decades=True)
+    panel.label_axes("size of the order, share of a day's volume", "price impact, bps")
     panel.add_legend(ncols=1)
     return words
 
@@ -195,10 +192,8 @@ def counterparties(pairs: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     most = float(np.abs(gains[np.isfinite(gains)]).max(initial=0.0)) or 1.0
     panel.draw_cells(gains, texts, ("bad", "background", "good"), -most, most, fontsize=7.5)
     panel.name_cells(takers, makers, rotation=30)
-    panel.ax.set_ylabel("taker")
-    panel.ax.set_xlabel(
-        "maker; cells: gain of the taker in bps (below 0: a loss), and volume in USD"
-    )
+    x = "maker; cells: gain of the taker in bps (below 0: a loss), and volume in USD"
+    panel.label_axes(x, "taker")
     top = rows.iloc[0]
     return panel.finish(
         f"Who trades against whom: {len(rows)} pairs. The largest is {top['taker']} taking from "
@@ -251,8 +246,7 @@ def toxicity(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     if rows["shrunk_bps"].notna().any():
         interval, label = (rows["low"], rows["high"]), "after shrinkage, with interval"
         panel.draw_intervals(at, rows["shrunk_bps"], *interval, panel.theme.bad, label=label)
-    panel.ax.set_ylabel("name (fills)")
-    panel.ax.set_xlabel("gain after the trade, bps (below 0: a loss)")
+    panel.label_axes("gain after the trade, bps (below 0: a loss)", "name (fills)")
     panel.add_legend(ncols=2)
     gain = formats.signed_number(round(rows["gain_bps"].iloc[0], 2))
     return panel.finish(

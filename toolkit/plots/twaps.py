@@ -69,10 +69,8 @@ def twap_pressure(pressure: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         edgecolor=theme.background, linewidth=0,
     )  # fmt: skip
     panel.draw_net(rows["net_usd"], at)
-    panel.add_zero_line(vertical=True)
     without = f"; without a price: {', '.join(unpriced)}" if unpriced else ""
-    ax.set_xlabel(f"outstanding in TWAP orders, USD{without}", parse_math=False)
-    ax.xaxis.set_major_formatter(formats.usd_tick)
+    panel.label_axes(f"outstanding in TWAP orders, USD{without}", x_ticks=formats.usd_tick)
     panel.add_legend(ncols=3)
     parts = [
         f"{name} {formats.usd_amount(net, signed=True)}"
@@ -128,10 +126,9 @@ def twap_adherence(adherence: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         )  # fmt: skip
     if len(running) <= 12:
         _label_orders(panel, running)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:.0%}")
-    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", ylabel="size done")
-    ax.set_xlabel(f"elapsed time; {waiting} more wait for a trigger" if waiting else "elapsed time")
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    x = f"elapsed time; {waiting} more wait for a trigger" if waiting else "elapsed time"
+    panel.label_axes(x, "size done", x_ticks="{x:.0%}", y_ticks="{x:.0%}")
     panel.add_legend(ncols=3)
     behind = (running["elapsed"] - running["progress"]).median()
     return panel.finish(
