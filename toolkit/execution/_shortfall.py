@@ -268,7 +268,7 @@ def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
     user = table.text("user", blank=True).codes[trades.rows]
     number = number_rows(is_twap, parent, is_twap * user, is_twap * trades.coin.codes)
     by_order, sums = rows.groupby(number), ["fills", "filled", "value", "paid", "rested"]
-    found = by_order.first()
+    found = by_order.first(skipna=False)
     found[sums], found["last"] = by_order[sums].sum(skipna=False), by_order["last"].last()
     return found
 

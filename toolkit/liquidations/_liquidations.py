@@ -138,23 +138,23 @@ def levels(
         cross=rows["notional"] * (rows["leverage_type"] == "cross"),
     )
     by_side = rows.groupby(["coin", "side"])
-    sides = by_side[["size", "covered", "unplaced", "unmeasured"]].sum()
+    sides = by_side[["size", "covered", "unplaced", "unmeasured"]].sum(skipna=False)
     sides["mark"] = by_side["mark"].median()
     by_bin = rows[placed].groupby(["coin", "side", "bin"])
-    bins = by_bin.agg(
-        positions=("notional", "size"), accounts=("user", "nunique"),
-        notional=("notional", "sum"), cross=("cross", "sum"),
-    ).reset_index(level="bin")  # fmt: skip
+    bins = by_bin.agg(positions=("user", "size"), accounts=("user", "nunique"))
+    bins[["notional", "cross"]] = by_bin[["notional", "cross"]].sum(skipna=False)
+    bins = bins.reset_index(level="bin")
     # Sums from the mark price outwards, below and above it.
     bins["below"] = bins["bin"] < 0
     outwards = bins.iloc[bins["bin"].abs().argsort(kind="stable")]
     outwards = outwards.set_index(["below", "bin"], append=True)
-    added = outwards.groupby(["coin", "side", "below"])["notional"].cumsum()
+    added = outwards.groupby(["coin", "side", "below"])["notional"].cumsum(skipna=False)
     bins = bins.set_index(["below", "bin"], append=True).assign(cumulative=added)
     # A side without a placed position has one row without a bin.
     made = sides.join(bins.reset_index(["below", "bin"])).sort_values(["coin", "side", "bin"])
     counts = ["positions", "accounts", "notional", "cumulative"]
-    made = made.fillna(dict.fromkeys(counts, 0)).reset_index()
+    made.loc[made["bin"].isna(), counts] = 0
+    made = made.reset_index()
     edge = made["bin"] * width
     interest = _open_interest(contexts, made["coin"])
     result = pd.DataFrame(
