@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,6 +38,7 @@ PageColumns = Mapping[str, Any]
 BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject", "total"]
 
 _MIX: Final = 1_000_003
+_NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _MOST_SHOWN: Final = 20
 _DOLLAR_FEES: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
 _PERP_UNIT: Final = 1e-6  # sizes of perps have at most six decimals
@@ -217,59 +217,45 @@ class BreakLog:
 
 
 class _Rows:
-    """The rows of a page: arrays by column name, and positions in the page."""
+    """The rows of a page as an Arrow table, with their times and their places in the page."""
 
-    def __init__(self, columns: PageColumns, time: str = "", at: Ints | None = None) -> None:
-        self.columns, self._time, self._is_whole = columns, time, at is None
+    def __init__(self, table: pa.Table, time: str, at: Ints) -> None:
+        self.table, self._time, self.at = table, time, at
+        self.names = set(table.column_names)
         self._codes: dict[str, tuple[Ints, list[str]]] = {}
-        self.at = np.arange(len(next(iter(columns.values())))) if at is None else at
         self.time = self.whole(time)  # Unix milliseconds; 0 if the rows are no history
 
-    def take(self, rows: Ints | Flags) -> "_Rows":
+    def take(self, rows: Ints) -> "_Rows":
         """Return some of the rows."""
-        return _Rows(self.columns, self._time, self.at[rows])
-
-    def values(self, name: str) -> Any:
-        """Return a numpy or an Arrow array; None if there is no such column."""
-        values = self.columns.get(name)
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        if values is None or self._is_whole:
-            return values
-        return values[self.at] if isinstance(values, np.ndarray) else values.take(self.at)
+        return _Rows(self.table.take(rows), self._time, self.at[rows])
 
     def floats(self, name: str) -> Floats:
         """Return numbers; a missing value, and a text that is no number, is NaN."""
-        values = self.values(name)
-        if values is None:
+        if name not in self.names:
             return np.full(len(self.at), np.nan)
-        if isinstance(values, pa.StringArray | pa.LargeStringArray):
-            values = pd.to_numeric(values.to_pandas(), errors="coerce")
-        elif not isinstance(values, np.ndarray):
-            values = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.asarray(values, dtype=np.float64)
+        values = self.table[name]
+        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            values = pc.if_else(pc.match_substring_regex(values, _NUMBER), values, None)
+        return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
 
     def whole(self, name: str) -> Ints:
         """Return whole numbers; a missing value is 0."""
-        values = self.values(name)
-        if values is None:
+        if name not in self.names:
             return np.zeros(len(self.at), dtype=np.int64)
-        if not isinstance(values, np.ndarray):
-            if pa.types.is_timestamp(values.type):
-                values = values.cast(pa.timestamp("ms", "UTC"), safe=False)
-            values = pc.fill_null(values, 0) if values.null_count else values
-            values = values.to_numpy(zero_copy_only=False)
-        return np.asarray(values).astype(np.int64, copy=False)
+        values = self.table[name]
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ms", "UTC"), safe=False)
+        return np.asarray(values.fill_null(0).cast(pa.int64(), safe=False).to_numpy())
 
     def codes(self, name: str) -> tuple[Ints, list[str]]:
         """Return a small number for each text, and the texts; a missing text is empty."""
+        if name not in self.names:
+            return np.zeros(len(self.at), dtype=np.int64), [""]
         if name not in self._codes:
-            values = self.values(name)
-            texts = pa.repeat("", len(self.at)) if values is None else pa.array(values)
-            texts = texts if texts.type == pa.string() else texts.cast(pa.string())
-            encoded = (pc.fill_null(texts, "") if texts.null_count else texts).dictionary_encode()
+            encoded = self.table[name].combine_chunks().dictionary_encode("encode")
             numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            self._codes[name] = numbers, encoded.dictionary.to_pylist()
+            names = ["" if text is None else str(text) for text in encoded.dictionary.to_pylist()]
+            self._codes[name] = numbers, names
         return self._codes[name]
 
     def is_one_of(self, name: str, texts: Sequence[str]) -> Flags:
@@ -281,33 +267,35 @@ class _Rows:
         """Return the rows that repeat an earlier row in `compared`; None stands for all columns."""
         mixed = np.zeros(len(self.at), dtype=np.int64)
         for name in identity:
-            values = self.values(name)
-            is_array = isinstance(values, np.ndarray)
-            if is_array and values.dtype == np.float64:
-                codes = values.view(np.int64)
-            elif is_array or values is None or pa.types.is_integer(values.type):
-                codes = self.whole(name)
+            kind = self.table.schema.field(name).type if name in self.names else pa.int64()
+            if pa.types.is_floating(kind):
+                codes = self.floats(name).view(np.int64)
             else:
-                codes = self.codes(name)[0]
+                codes = self.whole(name) if pa.types.is_integer(kind) else self.codes(name)[0]
             mixed = mixed * _MIX + codes
         ascending = np.sort(mixed)
-        if not identity or not np.any(ascending[1:] == ascending[:-1]):
+        several = ascending[1:][ascending[1:] == ascending[:-1]]
+        if not identity or not len(several):
             return []
-        candidates = np.flatnonzero(pd.Series(mixed).duplicated(keep=False))
-        names = self.columns if compared is None else [n for n in compared if n in self.columns]
-        some = self.take(candidates)
-        rows = zip(*(pa.array(some.values(name)).to_pylist() for name in names), strict=True)
-        is_repeated = pd.Series([repr(row) for row in rows]).duplicated()
-        return [int(row) for row in candidates[is_repeated]]
+        candidates = np.flatnonzero(np.isin(mixed, several))
+        rows = self.table.take(candidates)
+        rows = rows if compared is None else rows.select([n for n in compared if n in self.names])
+        first: dict[str, int] = {}
+        pairs = zip(map(repr, rows.to_pylist()), candidates.tolist(), strict=True)
+        return [row for content, row in pairs if first.setdefault(content, row) != row]
 
     def make_break(self, kind: BreakKind, row: int, fault: str, **more: Any) -> RowBreak:
         """Return the break of a row, with its place."""
-        one = self.take(np.array([row]))
-        user, coin = (one.codes(name)[1][0] for name in ("user", "coin"))
-        identity = int(one.whole("tid")[0] or one.whole("oid")[0])
-        is_certain = more.pop("is_certain", True)
-        at, time = int(one.at[0]), int(one.time[0])
-        return RowBreak(kind, is_certain, at, time, user, coin, identity, fault, **more)
+        (cells,) = self.table.slice(row, 1).to_pylist()
+        user, coin, *ids = (cells.get(name) for name in ("user", "coin", "tid", "oid"))
+        identity = next((int(number) for number in ids if number), 0)
+        place = (int(self.at[row]), int(self.time[row]), user or "", coin or "", identity)
+        return RowBreak(kind, more.pop("is_certain", True), *place, fault, **more)
+
+
+def _read_rows(columns: PageColumns, time: str = "") -> _Rows:
+    table = pa.table(dict(columns))
+    return _Rows(table, time, np.arange(table.num_rows))
 
 
 class HistoryChecks:
@@ -344,7 +332,7 @@ class HistoryChecks:
         """Return what does not fit in the rows that follow; all rows of a time are on one page."""
         if not self._operation.key or not columns:
             return []
-        rows = _Rows(columns, self._operation.key[0])
+        rows = _read_rows(columns, self._operation.key[0])
         breaks: list[RowBreak] = []
         if self._operation.latest:
             for row in (np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1).tolist():
@@ -361,7 +349,7 @@ class HistoryChecks:
             rows = rows.take(np.delete(np.arange(len(rows.at)), repeats))
         is_fill = self._record is records.Fill
         if is_fill and self._operation.latest:  # the limit of the answer may cut the oldest tie
-            rows = rows.take(rows.time > rows.time[:1])
+            rows = rows.take(np.flatnonzero(rows.time > rows.time[:1]))
         if not len(rows.at):
             return breaks
         if is_fill and self._has_all_fills:
@@ -375,10 +363,11 @@ class HistoryChecks:
     def _series_of(self, rows: _Rows) -> Ints:
         """Return a number for the account and coin of each row, the same on every page."""
         (coins, coin_names), (users, user_names) = map(rows.codes, ("coin", "user"))
-        places, codes = pd.factorize(users * len(coin_names) + coins)
-        each = (divmod(code, len(coin_names)) for code in codes.tolist())
+        encoded = pa.array(users * len(coin_names) + coins).dictionary_encode()
+        each = (divmod(code, len(coin_names)) for code in encoded.dictionary.to_pylist())
         pairs = [(user_names[user], coin_names[coin]) for user, coin in each]
         numbers = [self._series.setdefault(pair, len(self._series)) for pair in pairs]
+        places: Ints = encoded.indices.to_numpy()
         return np.array(numbers, dtype=np.int64)[places]
 
     def _shift(self, name: str, series: Ints, values: Floats) -> Floats:
@@ -394,7 +383,7 @@ class HistoryChecks:
         return before
 
     def _chain_breaks(self, rows: _Rows) -> Iterator[RowBreak]:
-        if "start_position" not in rows.columns or "sz" not in rows.columns:
+        if not {"start_position", "sz"} <= rows.names:
             return
         coins, coin_names = rows.codes("coin")
         is_token = np.array([re.search(NOT_PERP, coin) is not None for coin in coin_names])[coins]
@@ -601,7 +590,7 @@ def check_answer(
     for table, columns in zip(operation.tables, tables, strict=True):
         identity, _ = _IDENTITIES.get(table.record, ((), ""))
         if identity and table.record not in _MAY_REPEAT and columns:
-            rows = _Rows(columns)
+            rows = _read_rows(columns)
             for row in rows.find_repeats(identity, identity):
                 yield rows.make_break("repeat", row, "came twice")
     by_record = dict(zip((table.record for table in operation.tables), tables, strict=True))
@@ -613,7 +602,7 @@ def check_answer(
             name.lower()
             for columns in tables
             if "user" in columns
-            for name in _Rows(columns).codes("user")[1]
+            for name in _read_rows(columns).codes("user")[1]
         }
         for subject in parameters.get(entries) or ():
             if subject.lower() not in answered:
@@ -625,10 +614,10 @@ def _check_totals(accounts: PageColumns, positions: PageColumns) -> Iterator[Row
     """Yield accounts whose positions do not add up to the value that the account states."""
     sums: dict[tuple[str, ...], float] = defaultdict(float)
     if positions:
-        rows = _Rows(positions)
+        rows = _read_rows(positions)
         for key, value in zip(_account_keys(rows), rows.floats("position_value"), strict=True):
             sums[key] += abs(value)
-    rows = _Rows(accounts)
+    rows = _read_rows(accounts)
     totals = zip(_account_keys(rows), rows.floats("total_ntl_pos").tolist(), strict=True)
     for row, (key, total) in enumerate(totals):
         if abs(total - sums[key]) > _TOTAL_ROUNDING + _TOTAL_NOISE * total:

@@ -36,7 +36,7 @@ _PLAIN: Final = " ,;:=()/"  # besides letters and digits, these are not percent-
 _LONGEST_WRITTEN: Final = 600  # characters
 _LONGEST_READ: Final = 1_000  # characters; other services may write longer headers
 _LONGEST_NAME: Final = 200  # characters
-_LONGEST_TIME: Final = 15  # digits of milliseconds; thirty thousand years
+_TIME: Final = re.compile(r"\d{1,15}", re.ASCII)  # milliseconds; thirty thousand years
 _RANGE: Final = re.compile(r"(-?\d{1,13}),(-?\d{1,13})", re.ASCII)
 
 
@@ -157,18 +157,10 @@ def read_source(headers: Mapping[str, str]) -> SourceStatement | None:
     >>> read_source({"content-type": "application/json"})
     """
     now = headers.get(_NOW, "")
-    if not (now.isascii() and now.isdigit() and len(now) <= _LONGEST_TIME):
+    if not _TIME.fullmatch(now):
         return None
-    return SourceStatement(
-        now_ms=int(now),
-        is_live=headers.get(_CLOCK) == "live",
-        label=_short_words(headers, _SOURCE),
-        simulated=headers.get(_SIMULATED) == "true",
-        history=_short_words(headers, _HISTORY),
-    )
-
-
-def _short_words(headers: Mapping[str, str], name: str) -> str:
-    """Return the words of a header if they can be shown below a figure, else empty text."""
-    words = unquote(headers.get(name, ""))[:_LONGEST_NAME]
-    return words if words.isprintable() else ""
+    # What cannot be shown below a figure is left out.
+    texts = (unquote(headers.get(name, ""))[:_LONGEST_NAME] for name in (_SOURCE, _HISTORY))
+    label, history = (text if text.isprintable() else "" for text in texts)
+    is_live, simulated = headers.get(_CLOCK) == "live", headers.get(_SIMULATED) == "true"
+    return SourceStatement(int(now), is_live, label, simulated, history)

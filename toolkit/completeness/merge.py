@@ -179,19 +179,14 @@ def merge_inputs(inputs: Mapping[str, Facts]) -> dict[str, Any]:
     >>> merged["complete"], merged["simulated"]
     ('no (ledger)', True)
     """
-    common = {
-        name: values[0]
-        for name in ("source", "numbers")
-        if (values := [facts.get(name) for facts in inputs.values()])
-        and all(value is not None and value == values[0] for value in values)
+    agreed = {
+        name: {facts.get(name) for facts in inputs.values()} for name in ("source", "numbers")
     }
+    common = {name: v.pop() for name, v in agreed.items() if len(v) == 1 and None not in v}
     states = {name: str(facts.get("complete", _UNKNOWN)) for name, facts in inputs.items()}
-    if len(set(states.values())) == 1:
-        complete = next(iter(states.values()))
-    else:
-        complete = ", ".join(
-            f"{state} ({name})" for name, state in states.items() if state != "yes"
-        )
+    incomplete = [f"{state} ({name})" for name, state in states.items() if state != "yes"]
+    kinds = {*states.values()}
+    complete = kinds.pop() if len(kinds) == 1 else ", ".join(incomplete)
     return {
         **common,
         "simulated": any(bool(facts.get("simulated")) for facts in inputs.values()),

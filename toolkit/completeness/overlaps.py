@@ -49,11 +49,6 @@ class _Part(NamedTuple):
         """What was requested, without the time range."""
         return ", ".join(filter(None, (self.series, _content_text(self.filters))))
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether all rows of the range came."""
-        return self.state == "yes" or self.is_cut
-
 
 def join_parts(
     operation: Operation, each: Sequence[Facts]
@@ -179,7 +174,7 @@ def _choose_rows(content: str, group: Sequence[_Part], kept: dict[int, list[Subj
     reach, is_sure = -1, True
     by_first_row = sorted(group, key=lambda p: (p.start, not p.cursor, p.cursor, -p.end, p.frame))
     for part in by_first_row:
-        is_sure &= part.is_sure
+        is_sure &= part.state == "yes" or part.is_cut
         if meeting and part.start <= reach and not is_sure:
             raise ValueError(
                 f"{content}: ranges overlap from {to_iso(part.start)} to {to_iso(reach)} and are "

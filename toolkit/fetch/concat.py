@@ -15,7 +15,7 @@ from toolkit.display import type_text
 from toolkit.frames import Collector, Provenance, provenance
 from toolkit.public_names import publish_as
 
-__all__ = ["concat", "concat_frames", "concat_subjects", "subjects_of"]
+__all__ = ["concat", "concat_frames", "concat_subjects"]
 
 
 @publish_as("toolkit")
@@ -212,7 +212,7 @@ def concat_subjects(
         each = [part.attrs.get("toolkit", {}) for part in parts]
         earlier, named = (parts[:1], parts[1:]) if before is not None else ((), parts)
         subjects = list(answers) or [""] * len(named)
-        states = {} if not earlier else subject_states(subjects_of(operation, parts[0]), each[0])
+        states = {} if not earlier else subject_states(each[0]["parameters"][f"{name}s"], each[0])
         states |= {k: v["complete"] for k, v in zip(answers, each[len(earlier) :], strict=False)}
         shared = {
             k: v for k, v in each[0].get("parameters", {}).items() if k not in (name, f"{name}s")
@@ -229,13 +229,6 @@ def concat_subjects(
     if len(joined) == 1:
         return joined[0]
     return tuple(joined) if kind is tuple else kind(*joined)
-
-
-def subjects_of(operation: Operation, frame: pd.DataFrame) -> list[str]:
-    """Return the subjects of a frame of `tk.many`, also those without rows."""
-    name = operation.parameters[0].python
-    known: list[str] = frame.attrs["toolkit"]["parameters"][f"{name}s"]
-    return list(known)
 
 
 def _insert_subject(name: str, subject: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import wire_value
 from toolkit.display import type_text
 from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
-from toolkit.fetch.concat import concat_subjects, subjects_of
+from toolkit.fetch.concat import concat_subjects
 from toolkit.fetch.pull import DEFERRED_WARNING, prepare_request
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
@@ -121,9 +121,8 @@ def many(
         facts = _first_facts(before)["parameters"]
         call |= {name: facts[name] for name in aged if name in facts}
         _check_same_request(operation, call, before, session)
-    name, done = operation.parameters[0].python, []
-    if before is not None:
-        done = subjects_of(operation, before if isinstance(before, pd.DataFrame) else before[0])
+    name = operation.parameters[0].python
+    done = () if before is None else {*_first_facts(before)["parameters"][f"{name}s"]}
     with suppress(ToolkitError):  # these fail for their subject only
         for subject in subjects[:1]:
             prepare_request(operation, **{name: subject, **call, "session": session})

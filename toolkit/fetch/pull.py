@@ -57,10 +57,23 @@ def fetch_frame(operation: str, **arguments: Any) -> pd.DataFrame:
 def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
     """Return the frames of a call, one per kind of record, with certificate and remarks."""
     request = prepare_request(operation, **arguments)
-    remarks = request_remarks(request)
-    pull = Pull(request)
+    remarks, pull, facts = request_remarks(request), Pull(request), dict[str, Any]()
+    kind, session, is_quiet = request.operation, request.session, _worker.get() is not None
     try:
-        frames = _pull_frames(pull)
+        with session.show_progress(kind.type, hidden=is_quiet) as count_rows:
+            for rows in pull.read():
+                count_rows(rows)
+        # Only now: all rows that there are have come.
+        pull.completeness.check_complete()
+        pull.check_reach()
+        pull.check_api()
+        # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
+        if (reason := pull.breaks.reason) and not session.source.history:
+            facts = {"complete": "no", "why": reason}
+            errors.warn_caller(f"incomplete: {kind.type}: {reason}", errors.IncompleteWarning)
+        if kind.paging == "none":
+            facts |= cut_facts(kind, pull.rows)
+        frames = pull.frames(**facts)
     except errors.ToolkitError as error:
         if pull.page is None and not isinstance(error, errors.Incomplete):
             raise
@@ -71,7 +84,7 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
         _attach_rows(error, pull.frames(complete="no", why=why))
         raise
     try:
-        publish_remarks(request.operation, [*remarks, *answer_remarks(request, frames)], frames)
+        publish_remarks(kind, [*remarks, *answer_remarks(request, frames)], frames)
     except KeyboardInterrupt as interrupt:
         _attach_rows(interrupt, frames)
         raise
@@ -366,27 +379,6 @@ class Pull:
                 f"{EXCHANGE.title}, which {what}. If it answers here, connect with "
                 f"exchange={EXCHANGE.name!r}"
             )
-
-
-def _pull_frames(pull: Pull) -> AnswerFrames:
-    """Read every page of a request into frames."""
-    operation, session = pull.request.operation, pull.request.session
-    is_quiet = _worker.get() is not None
-    with session.show_progress(operation.type, hidden=is_quiet) as count_rows:
-        for rows in pull.read():
-            count_rows(rows)
-    # Only now: all rows that there are have come.
-    pull.completeness.check_complete()
-    pull.check_reach()
-    pull.check_api()
-    facts = {}
-    # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
-    if (reason := pull.breaks.reason) and not session.source.history:
-        facts = {"complete": "no", "why": reason}
-        errors.warn_caller(f"incomplete: {operation.type}: {reason}", errors.IncompleteWarning)
-    if operation.paging == "none":
-        facts |= cut_facts(operation, pull.rows)
-    return pull.frames(**facts)
 
 
 def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> int | None:

@@ -42,17 +42,18 @@ class Collector:
         The form of numbers.
     extra : {"drop", "keep"}
         Whether unknown fields become columns, after the known ones.
+
+    Attributes
+    ----------
+    rows : int
+        The number of rows of the first table so far.
     """
 
     def __init__(self, operation: Operation, numbers: Numbers, extra: Extra = "drop") -> None:
         self.operation, self.numbers, self.extra = operation, numbers, extra
+        self.rows = 0
         self._pages: list[list[_Page]] = []
         self._joined: list[dict[str, Any]] = [{} for _ in operation.tables]
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of the first table so far."""
-        return sum(page[0].rows for page in self._pages)
 
     def add(self, tables: Sequence[Any]) -> list[dict[str, Any]]:
         """Add one page: for each table of the operation its rows, or its columns by name.
@@ -63,6 +64,7 @@ class Collector:
         pairs = zip(self.operation.tables, tables, strict=True)
         page = [self._read_page(table, rows) for table, rows in pairs]
         self._pages.append(page)
+        self.rows += page[0].rows
         return [dict(part.arrays) for part in page]
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
