@@ -161,3 +161,11 @@ def test_clock_behind_archive_is_refused(tmp_path):
         with pytest.raises(ArchiveError, match="Correct the clock of this machine"):
             refresh(session=late)
     assert (archived_rows(archive), archive.status().equals(before[1])) == (before[0], True)
+
+
+def test_rows_of_intervals_need_a_start(tmp_path):
+    archive = open_archive(tmp_path)
+    session = tk.local(seed=7, size="tiny", default=False)
+    for call, options in ((archive.refresh, {"session": session}), (archive.frame, {})):
+        with pytest.raises(ArchiveError, match="start"):
+            call(tk.candles, "BTC", "1h", **options)
