@@ -43,7 +43,7 @@ def test_exported_notebook_shows_views(bundles):
     drawn = re.findall(r'<svg (?=[^>]*role="img")[^>]*aria-label="(\w+)', page)
     assert drawn == ["BTC", "Waterfall", "Cumulative", "Equity"]
     for words in ("BTC, by size", "By coin", "By day", "Positions now", "Depth of BTC"):
-        assert f"<caption>{words}" in page
+        assert f"<caption><span>{words}" in page
     assert page.count("Code of this view") == 3
     assert VIEW not in page
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from toolkit.plots import formats
 from toolkit.widgets import view_html
-from toolkit.widgets.view_html import HtmlColumn
+from toolkit.plots.tables import Column
 
 NASTY = '<img src=x onerror="alert(1)">&\'"'
 
 
 def test_every_text_is_escaped():
-    columns = [HtmlColumn("coin", NASTY, meaning=NASTY, number=False)]
+    columns = [Column("coin", NASTY, meaning=NASTY, number=False)]
     frame = pd.DataFrame({"coin": [NASTY]})
     shown = [
         view_html.table(NASTY, frame, columns),
@@ -28,16 +28,14 @@ def test_every_text_is_escaped():
 @settings(max_examples=20)
 def test_cell_text_cannot_add_tags(words):
     frame = pd.DataFrame({"coin": [words]}, dtype=object)
-    html = view_html.table("t", frame, [HtmlColumn("coin", "coin", number=False)])
-    plain = view_html.table(
-        "t", pd.DataFrame({"coin": ["x"]}), [HtmlColumn("coin", "c", number=False)]
-    )
+    html = view_html.table("t", frame, [Column("coin", "coin", number=False)])
+    plain = view_html.table("t", pd.DataFrame({"coin": ["x"]}), [Column("coin", "c", number=False)])
     assert html.count("<") == plain.count("<")
 
 
 def test_missing_value_is_dash():
     frame = pd.DataFrame({"net": [0.0, None]})
-    html = view_html.table("t", frame, [HtmlColumn("net", "net", view_html.signed_usd)])
+    html = view_html.table("t", frame, [Column("net", "net", view_html.signed_usd)])
     assert ">0.00<" in html
     assert f">{formats.MISSING}<" in html
 
@@ -45,11 +43,11 @@ def test_missing_value_is_dash():
 def test_table_is_accessible():
     frame = pd.DataFrame({"coin": ["BTC", "ETH"], "net": [1.0, 2.0]})
     columns = [
-        HtmlColumn("coin", "coin", number=False),
-        HtmlColumn("net", "net", view_html.signed_usd, "USD"),
+        Column("coin", "coin", number=False),
+        Column("net", "net", view_html.signed_usd, "USD"),
     ]
     html = view_html.table("By coin", frame, columns, marked=[False, True])
-    assert 'tabindex="0" role="region" aria-label="By coin"' in html
+    assert 'role="region" aria-label="By coin" tabindex="0"' in html
     assert '<th scope="row">ETH</th>' in html
     assert html.count("aria-current") == 1
     assert 'title="USD"' in html

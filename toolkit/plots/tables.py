@@ -20,7 +20,7 @@ class Column:
     - ``write``: value -> text, which is escaped
     - ``meaning``: tooltip of the heading
     - ``number``: whether the column is aligned to the right
-    - ``html``: whether `write` returns HTML of this package, which is not escaped
+    - ``html``: whether `write` returns HTML of this package, which is not escaped or saved
     """
 
     name: str
@@ -128,5 +128,5 @@ def table(
         return [list(row) for row in zip(*texts, strict=True)]
 
     last = [] if total is None else write_rows(total)[0]
-    files = downloads(caption, frame, [column.name for column in columns])
+    files = downloads(caption, frame, [each.name for each in columns if not each.html])
     return Table(caption, columns, write_rows(frame), last, [*marked], files, empty)

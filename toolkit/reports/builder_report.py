@@ -20,9 +20,7 @@ from toolkit.fetch.orders import builder_orders_by_time
 from toolkit.fetch.registry import operation_of
 from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
-from toolkit.reports import blocks
-from toolkit.reports.blocks import Block
-from toolkit.reports.report_frames import fetch_required, period_text, read_period
+from toolkit.reports import blocks, report_frames
 from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.times import WEEK, Time
 
@@ -80,11 +78,11 @@ class BuilderReport:
         """Return the fetched frames by name, for the provenance."""
         return {"fills": self.fills, "orders": self.orders}
 
-    def title(self) -> Block:
+    def title(self) -> blocks.Block:
         """Return the title of the report."""
-        period = period_text(self.start_ms, self.end_ms, self.fills["time"])
-        line, simulated = f"{period} · {self.session.label}", self.session.simulated
-        return blocks.title("Builder report", self.address, line, simulated=simulated)
+        period, times = (self.start_ms, self.end_ms), [self.fills["time"]]
+        kind = "Builder report"
+        return report_frames.make_title(kind, self.address, self.session, period, times)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -206,14 +204,14 @@ def fetch_report(
 
     Raise ReportFailed if there are no fills through it.
     """
-    start_ms, end_ms = read_period(session, start, end)
+    start_ms, end_ms = report_frames.read_period(session, start, end)
     calls = {
         f"{operation_of(call).type} --builder {address}": partial(
             call, address, start_ms, end_ms, session=session
         )
         for call in (builder_approved_fills_by_time, builder_orders_by_time)
     }
-    fills, orders = fetch_required(session, calls)
+    fills, orders = report_frames.fetch_required(session, calls)
     if not (fills["builder"] == address.lower()).any():
         raise ReportFailed(
             f"there are no fills through {address} in this period. Choose a longer period"

@@ -18,10 +18,8 @@ from toolkit.fetch.account import Account
 from toolkit.plots import formats
 from toolkit.plots.formats import short_address
 from toolkit.plots.tables import Column, Table, table
-from toolkit.reports import blocks
-from toolkit.reports.blocks import Block
+from toolkit.reports import blocks, report_frames
 from toolkit.reports.example import example_account
-from toolkit.reports.report_frames import fetch_account, join_reasons, period_text
 from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.reports.wallet_performance import WalletPerformance, fine_share
 from toolkit.reports.wallet_report import WalletResults
@@ -62,10 +60,8 @@ class Comparison:
     @cached_property
     def rows(self) -> pd.DataFrame:
         """One row for each account, the highest gain first; unknown values are missing."""
-        rows = [_account_row(wallet) for wallet in self.wallets]
-        return pd.DataFrame(rows).sort_values(
-            ["gain", "user"], ascending=[False, True], ignore_index=True
-        )
+        rows = pd.DataFrame([_account_row(wallet) for wallet in self.wallets])
+        return rows.sort_values(["gain", "user"], ascending=[False, True], ignore_index=True)
 
     @cached_property
     def returns(self) -> pd.DataFrame:
@@ -160,7 +156,9 @@ def fetch_comparison(
     if not 2 <= len(chosen) <= _MOST:
         passed = count_text(len(chosen), "was passed", "were passed")
         raise ReportFailed(f"a comparison needs 2 to {_MOST} accounts; {passed}")
-    accounts = [fetch_account(session, user, start, end, with_all=False) for user in chosen]
+    accounts = [
+        report_frames.fetch_account(session, user, start, end, with_all=False) for user in chosen
+    ]
     if all(account.is_empty for account in accounts):
         raise ReportFailed("there is no data of these accounts in this period: check the addresses")
     return compare(accounts)
@@ -173,13 +171,12 @@ def compare(accounts: Sequence[Account]) -> Comparison:
     return Comparison([WalletPerformance(WalletResults(each), marks) for each in accounts])
 
 
-def make_title(comparison: Comparison) -> Block:
+def make_title(comparison: Comparison) -> blocks.Block:
     """Return the title of the report."""
     accounts = [wallet.results.account for wallet in comparison.wallets]
-    first, times = accounts[0], (account.fills["time"] for account in accounts)
-    line = f"{period_text(first.start_ms, first.end_ms, *times)} · {first.session.label}"
-    simulated = first.session.simulated
-    return blocks.title("Comparison", f"{len(accounts)} accounts", line, simulated=simulated)
+    first, times = accounts[0], [account.fills["time"] for account in accounts]
+    period, subject = (first.start_ms, first.end_ms), f"{len(accounts)} accounts"
+    return report_frames.make_title("Comparison", subject, first.session, period, times)
 
 
 def list_headlines(comparison: Comparison) -> list[Headline]:
@@ -224,7 +221,10 @@ def summarize_comparison(comparison: Comparison) -> Iterator[Sentence]:
     accounts = [wallet.results.account for wallet in comparison.wallets]
     if lacking := [account for account in accounts if account.missing]:
         text = "Data of {some:count account} are missing or incomplete. Of {user}: {what}."
-        user, what = short_address(lacking[0].address), join_reasons(lacking[0].missing)
+        user, what = (
+            short_address(lacking[0].address),
+            report_frames.join_reasons(lacking[0].missing),
+        )
         yield tell(text, some=len(lacking), user=user, what=what)
 
 
@@ -291,7 +291,7 @@ def list_addresses(comparison: Comparison) -> Table:
     return table("The addresses in the same order.", rows, columns)
 
 
-def draw_growth(comparison: Comparison) -> Block:
+def draw_growth(comparison: Comparison) -> blocks.Block:
     """Return the curves of the accounts with the largest volume; none without returns."""
     rows = comparison.returns
     if rows.empty:
@@ -303,7 +303,7 @@ def draw_growth(comparison: Comparison) -> Block:
     return blocks.figure(plots.growth_curve, shown, caption=caption)
 
 
-def draw_ranks(comparison: Comparison) -> Block:
+def draw_ranks(comparison: Comparison) -> blocks.Block:
     """Return the ranking by Sharpe ratio, and skill after shrinkage; none if they are not known."""
     caption = (
         "Sharpe ratio per year with an interval of 95 %. The grey band is the interval of the "

@@ -1,6 +1,6 @@
 """The example account of a simulated exchange: an account with complete data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -61,22 +61,17 @@ def example_account(session: Session | None = None) -> str:
         raise ValueError("this source does not name its accounts: pass user=")
     now, known = session.now_ms(), _found.get(session)
     if known is None or known[0] != now:
-        known = _found[session] = (now, _choose_account(session, world))
+        payments = _fetch_payments(session, world.get("builders", ()))
+        rows_of, ranked = payments.groupby("user").indices, _rank_by_funding(payments)
+        best, largest = (ranked or [str(world["users"][0])])[0], 0.0
+        for user in ranked[:_MAX_ACCOUNTS]:
+            share = _covered_share(session, user, payments.iloc[rows_of[user]], largest)
+            if share > largest:
+                best, largest = user, share
+            if share == 1.0:
+                break
+        known = _found[session] = (now, best)
     return known[1]
-
-
-def _choose_account(session: Session, world: Mapping[str, Any]) -> str:
-    payments = _fetch_payments(session, world.get("builders", ()))
-    rows_of = payments.groupby("user").indices
-    ranked = _rank_by_funding(payments)
-    best, largest = (ranked or [str(world["users"][0])])[0], 0.0
-    for user in ranked[:_MAX_ACCOUNTS]:
-        share = _covered_share(session, user, payments.iloc[rows_of[user]], largest)
-        if share > largest:
-            best, largest = user, share
-        if share == 1.0:
-            break
-    return best
 
 
 def _fetch_payments(session: Session, builders: Sequence[str]) -> pd.DataFrame:

@@ -17,7 +17,6 @@ from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
 from toolkit.prepare.states import MODES
 from toolkit.reports import blocks
-from toolkit.reports.blocks import Block
 from toolkit.reports.sentences import Sentence, paragraph, say
 
 if TYPE_CHECKING:
@@ -292,9 +291,9 @@ def describe_positioning(positions: MarketPositions) -> Iterator[Sentence]:
     yield say(text, **sides)
 
 
-def draw_liquidations(positions: MarketPositions) -> Block:
+def draw_liquidations(positions: MarketPositions) -> blocks.Block:
     """Return the map of liquidation prices and the cascade; each only if it shows something."""
-    drawn: list[Block] = []
+    drawn: list[blocks.Block] = []
     if positions.own.empty:
         return blocks.join()
     if positions.levels["distance"].notna().any():
@@ -318,7 +317,7 @@ def list_liquidations(positions: MarketPositions) -> Table:
     return table("What a change of the price alone liquidates; 95 % intervals.", rows, _LIQUIDATED)
 
 
-def draw_positioning(positions: MarketPositions) -> Block:
+def draw_positioning(positions: MarketPositions) -> blocks.Block:
     """Return the figure of positioning; none without positions."""
     caption = (
         "Net long share of the accounts by their value, with 95 % intervals; below, the gain of "

@@ -20,17 +20,8 @@ from toolkit.fetch.markets import market_code
 from toolkit.fetch.snapshots import perp_twap_snapshots
 from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
-from toolkit.reports import blocks
-from toolkit.reports.blocks import Block
+from toolkit.reports import blocks, report_frames
 from toolkit.reports.position_frames import PositionFrames, fetch_positions
-from toolkit.reports.report_frames import (
-    fetch_depth,
-    fetch_markets,
-    fetch_optional,
-    join_reasons,
-    period_text,
-    read_period,
-)
 from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.slippage._fit import LARGE_MISFIT, SlippageFit
 from toolkit.times import Time
@@ -100,11 +91,11 @@ class MarketReport:
             **self.accounts.list_sources(),
         }
 
-    def title(self) -> Block:
+    def title(self) -> blocks.Block:
         """Return the title of the report."""
-        period = period_text(self.start_ms, self.end_ms)
-        line, simulated = f"slippage from {period} · {self.session.label}", self.session.simulated
-        return blocks.title("Market report", self.coin, line, simulated=simulated)
+        period, about = (self.start_ms, self.end_ms), "slippage from "
+        kind = "Market report"
+        return report_frames.make_title(kind, self.coin, self.session, period, about=about)
 
     @cached_property
     def fit(self) -> SlippageFit:
@@ -199,7 +190,7 @@ class MarketReport:
             yield say(text, **thin)
         if self.missing_reasons:
             text = "The source does not have these data, and the report leaves them out: {what}."
-            yield say(text, what=join_reasons(self.missing_reasons))
+            yield say(text, what=report_frames.join_reasons(self.missing_reasons))
 
     @paragraph
     def describe_twaps(self) -> Iterator[Sentence]:
@@ -275,13 +266,13 @@ def fetch_report(
 
     Raise ReportFailed if there is no such perp, or it has no slippage samples in the period.
     """
-    start_ms, end_ms = read_period(session, start, end)
+    start_ms, end_ms = report_frames.read_period(session, start, end)
     try:
         coin = market_code(session, coin)
     except BadRequest as error:
         raise ReportFailed(str(error)) from None
     dex = coin_dex(coin)
-    context, by_coin = fetch_markets(
+    context, by_coin = report_frames.fetch_markets(
         session, dex, partial(_select_market, coin), [coin], start_ms, end_ms
     )
     samples = by_coin[coin]
@@ -290,8 +281,8 @@ def fetch_report(
             f"there are no slippage samples of {coin} in this period. Choose a longer period"
         )
     missing: dict[str, str] = {}
-    depth = fetch_depth(session, dex, [coin], missing, "its book")
-    fetch = partial(fetch_optional, missing, session=session)
+    depth = report_frames.fetch_depth(session, dex, [coin], missing, "its book")
+    fetch = partial(report_frames.fetch_optional, missing, session=session)
     running = fetch("TWAP orders", perp_twap_snapshots, [coin])
     limits = fetch("limits", perp_dex_limits, dex) if dex else None
     positions = fetch_positions(session, coin, accounts, missing)

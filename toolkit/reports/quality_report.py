@@ -19,15 +19,7 @@ from toolkit.fetch.concat import concat_frames
 from toolkit.fetch.markets import market_code
 from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
-from toolkit.reports import blocks
-from toolkit.reports.blocks import Block
-from toolkit.reports.report_frames import (
-    fetch_depth,
-    fetch_markets,
-    join_reasons,
-    period_text,
-    read_period,
-)
+from toolkit.reports import blocks, report_frames
 from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.slippage._fit import SlippageFit
 from toolkit.times import Time
@@ -87,12 +79,12 @@ class QualityReport:
         """Return the fetched frames by name, for the provenance."""
         return {"markets": self.contexts, "slippage": self.samples, "depth": self.depth}
 
-    def title(self) -> Block:
+    def title(self) -> blocks.Block:
         """Return the title of the report."""
-        period = period_text(self.start_ms, self.end_ms)
+        period, about = (self.start_ms, self.end_ms), f"{len(self.contexts)} markets, "
         subject = f"dex {self.dex}" if self.dex else "native perps"
-        line = f"{len(self.contexts)} markets, {period} · {self.session.label}"
-        return blocks.title("Market quality", subject, line, simulated=self.session.simulated)
+        kind = "Market quality"
+        return report_frames.make_title(kind, subject, self.session, period, about=about)
 
     @cached_property
     def fit(self) -> SlippageFit:
@@ -199,7 +191,7 @@ class QualityReport:
             yield say(text, thin_size=AMOUNTS[-1], coins=", ".join(thin["coin"]))
         if self.missing_reasons:
             text = "The source does not have these data, and the report leaves them out: {what}."
-            yield say(text, what=join_reasons(self.missing_reasons))
+            yield say(text, what=report_frames.join_reasons(self.missing_reasons))
 
     @paragraph
     def describe_checks(self) -> Iterator[Sentence]:
@@ -234,14 +226,14 @@ def fetch_report(
 
     Raise ReportFailed if a coin is not on the dex, or there are no samples.
     """
-    start_ms, end_ms = read_period(session, start, end)
+    start_ms, end_ms = report_frames.read_period(session, start, end)
     if coins is not None:
         try:
             names = [coins] if isinstance(coins, str) else coins
             coins = [market_code(session, coin) for coin in names]
         except BadRequest as error:
             raise ReportFailed(str(error)) from None
-    contexts, frames = fetch_markets(
+    contexts, frames = report_frames.fetch_markets(
         session, dex, partial(_choose_markets, coins, dex), coins, start_ms, end_ms, AMOUNTS
     )
     samples = concat_frames(frames, "coin")
@@ -251,7 +243,7 @@ def fetch_report(
             "Choose a longer period"
         )
     missing_reasons: dict[str, str] = {}
-    depth = fetch_depth(session, dex, contexts["name"], missing_reasons, "books")
+    depth = report_frames.fetch_depth(session, dex, contexts["name"], missing_reasons, "books")
     return QualityReport(
         dex, start_ms, end_ms, contexts, samples, depth, session, coins is not None, missing_reasons
     )

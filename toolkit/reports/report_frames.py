@@ -15,6 +15,7 @@ from toolkit.fetch.concat import concat_frames
 from toolkit.fetch.market import current_depth, meta_and_asset_ctxs, slippage_history
 from toolkit.fetch.registry import operation_of
 from toolkit.plots.formats import short_usd
+from toolkit.reports.blocks import Block, title
 from toolkit.times import Time, to_iso, to_ms
 
 F = TypeVar("F")
@@ -156,16 +157,24 @@ def read_period(session: Session, start: Time, end: Time | None) -> tuple[int, i
     return to_ms(start, now_ms=now), now if end is None else to_ms(end, now_ms=now)
 
 
-def period_text(start_ms: int, end_ms: int, *times: pd.Series) -> str:
-    """Return the first and the last minute of a period.
+def make_title(
+    kind: str,
+    subject: str,
+    session: Session,
+    period: tuple[int, int],
+    times: Iterable[pd.Series] = (),
+    about: str = "",
+) -> Block:
+    """Return the title of a report, with the first and the last minute of its period.
 
     A period that begins at 0 has no chosen start: it begins with the earliest of `times`.
     """
-    first = to_iso(start_ms)[:16].replace("T", " ")
-    if start_ms == 0:
+    first, last = (to_iso(time)[:16].replace("T", " ") for time in period)
+    if period[0] == 0:
         earliest = min((column.min() for column in times if len(column)), default=None)
         first = "the beginning" if earliest is None else f"{earliest:%Y-%m-%d %H:%M}"
-    return f"{first} to {to_iso(end_ms)[:16].replace('T', ' ')} UTC"
+    line = f"{about}{first} to {last} UTC · {session.label}"
+    return title(kind, subject, line, simulated=session.simulated)
 
 
 def is_perp(coins: pd.Series) -> pd.Series:

@@ -12,7 +12,6 @@ from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns
 from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
 from toolkit.reports import blocks
-from toolkit.reports.blocks import Block
 from toolkit.reports.sentences import Sentence, paragraph, say
 from toolkit.reports.wallet_report import WalletResults
 
@@ -189,7 +188,7 @@ def describe_performance(wallet: WalletPerformance) -> Iterator[Sentence]:
         yield say(text, n_trips=len(trips), wins=wins, after=wallet.costs)
 
 
-def draw_returns(wallet: WalletPerformance) -> Block:
+def draw_returns(wallet: WalletPerformance) -> blocks.Block:
     """Return the figures of returns; none if returns are not known."""
     return blocks.join(
         blocks.draw_rows(

@@ -67,24 +67,19 @@ def match_within_hours(fills: pd.DataFrame) -> tuple[float, float]:
     In each hour (UTC) of each perp, the smaller of the bought and the sold size is matched, at the
     mean price of each side.
 
-    - ``fills``: ``coin, px, sz, side, time``; px and sz are decimals
+    - ``fills``: ``coin, px, sz, side, time``
 
     Returns: USD bought, and USD sold less USD bought.
     """
     fills = fills[is_perp(fills["coin"])].dropna(subset=["px", "sz"])
-    hours = fills["time"].dt.floor("h")
-    px, sz = (fills[name].astype("object") for name in ("px", "sz"))  # decimals of any length
-    sums = (
-        pd.DataFrame({"sz": sz, "usd": px * sz})
-        .groupby([fills["coin"], hours.rename("hour"), fills["side"]])
-        .sum()
-    )
-    side = sums.index.get_level_values("side")
-    sides = [sums[side == name].droplevel("side") for name in ("B", "A")]
-    both = sides[0].index.intersection(sides[1].index)
-    bought, sold = (rows.loc[both] for rows in sides)
-    matched = bought["sz"].where(bought["sz"] < sold["sz"], sold["sz"])
-    paid, received = (matched * rows["usd"] / rows["sz"] for rows in (bought, sold))
+    px, sz = (fills[name].astype("float64") for name in ("px", "sz"))
+    keys = [fills["coin"], fills["time"].dt.floor("h").rename("hour"), fills["side"]]
+    sums = pd.DataFrame({"sz": sz, "usd": px * sz}).groupby(keys).sum()
+    bought, sold = (sums[sums.index.get_level_values("side") == side] for side in ("B", "A"))
+    names, ends = ["coin", "hour"], ("", "_sold")
+    both = bought.droplevel("side").merge(sold.droplevel("side"), on=names, suffixes=ends)
+    matched = both[["sz", "sz_sold"]].min(axis=1)
+    paid, received = (matched * both[f"usd{end}"] / both[f"sz{end}"] for end in ends)
     return float(paid.sum()), float((received - paid).sum())
 
 

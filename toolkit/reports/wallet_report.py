@@ -14,11 +14,9 @@ from toolkit import funding, plots, pnl, slippage
 from toolkit.client import Session
 from toolkit.errors import MissingAmounts, MissingColumns, ReportFailed
 from toolkit.fetch.account import Account
-from toolkit.reports import blocks
-from toolkit.reports.blocks import Block
+from toolkit.reports import blocks, report_frames
 from toolkit.reports.example import example_account
 from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
-from toolkit.reports.report_frames import fetch_account, is_perp, period_text
 from toolkit.times import Time
 
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
@@ -98,7 +96,7 @@ class WalletResults:
     def fills_without_position(self) -> int:
         """Number of perp fills without the position before them."""
         fills = self.account.fills
-        return int((fills["start_position"].isna() & is_perp(fills["coin"])).sum())
+        return int((fills["start_position"].isna() & report_frames.is_perp(fills["coin"])).sum())
 
     def plot_rows(self, by: str | None = None) -> pd.DataFrame:
         """Return the attribution for a figure; no rows without fills, or if amounts are missing."""
@@ -207,7 +205,7 @@ def fetch_results(
     Raise BadRequest if the address is malformed. Raise ReportFailed if there are no rows of the
     account.
     """
-    account = fetch_account(session, user or example_account(session), start, end)
+    account = report_frames.fetch_account(session, user or example_account(session), start, end)
     if account.is_empty:
         raise ReportFailed(
             f"there is no data of {account.address} in this period: no fills, no ledger updates, "
@@ -216,16 +214,15 @@ def fetch_results(
     return WalletResults(account)
 
 
-def make_title(results: WalletResults) -> Block:
+def make_title(results: WalletResults) -> blocks.Block:
     """Return the title of the report."""
     account = results.account
+    period, kind = (account.start_ms, account.end_ms), "Wallet report"
     times = (account.fills["time"], account.ledger["time"])
-    line = f"{period_text(account.start_ms, account.end_ms, *times)} · {account.session.label}"
-    simulated = account.session.simulated
-    return blocks.title("Wallet report", account.address, line, simulated=simulated)
+    return report_frames.make_title(kind, account.address, account.session, period, times)
 
 
-def draw_funding(results: WalletResults) -> Block:
+def draw_funding(results: WalletResults) -> blocks.Block:
     """Return figures of funding; none if funding is not covered."""
     if results.funding is None:
         return blocks.join()

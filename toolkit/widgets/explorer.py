@@ -55,7 +55,11 @@ class Explorer(PanelWidget, Generic[WidgetRequest, WidgetView]):
         try:
             view, html = self._compute(request)
         except Exception as error:  # show every error: the traceback of a thread is not visible
-            self._show_error(error, is_newest)
+            with self._panel.lock:
+                if is_newest():
+                    self.error = error
+                    note = "The view below is of an earlier request."
+                    self._panel.show_status(note if self.view else "", error_text(error))
             return
         with self._panel.lock:
             if is_newest():
@@ -67,10 +71,3 @@ class Explorer(PanelWidget, Generic[WidgetRequest, WidgetView]):
 
     def _update_controls(self, view: WidgetView) -> None:
         """Update controls whose options depend on the view; by default none."""
-
-    def _show_error(self, error: Exception, is_newest: Callable[[], bool]) -> None:
-        with self._panel.lock:
-            if is_newest():
-                self.error = error
-                note = "" if self.view is None else "The view below is of an earlier request."
-                self._panel.show_status(note, error_text(error))

@@ -58,21 +58,19 @@ def without_progress(session: Session) -> Session:
     return replace(session, progress=False)
 
 
-def list_coins(session: Session, fetch: Fetcher, chosen: str | None = None) -> list[str]:
-    """Return the perps of a session, and the chosen coin.
+def list_choices(
+    session: Session, coins: str | Sequence[str] | None, chosen: str
+) -> dict[str, None]:
+    """Return the coins to choose from, each once, with the chosen one.
 
-    Perps of builder-deployed dexes are listed only if the source names its dexes.
+    - ``coins``: one or several names; by default the perps of the session. Perps of
+      builder-deployed dexes are listed only if the source names its dexes.
     """
-    dexes: Sequence[str] = (session.world or {}).get("dexes") or ("",)
-    coins: list[str] = []
-    for dex in dexes:
-        coins += fetch(meta, dex=dex)["name"].tolist()
-    return list(dict.fromkeys([*coins, chosen] if chosen else coins))
-
-
-def as_list(coins: str | Sequence[str]) -> list[str]:
-    """Return names as a list; one name is a list of one."""
-    return [coins] if isinstance(coins, str) else list(coins)
+    if coins is None:
+        dexes: Sequence[str] = (session.world or {}).get("dexes") or ("",)
+        perps = (meta(dex=dex, session=session)["name"] for dex in dexes)
+        coins = [coin for names in perps for coin in names]
+    return dict.fromkeys([*([coins] if isinstance(coins, str) else coins), chosen])
 
 
 def error_text(error: Exception) -> str:

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
+
+import ipywidgets as ipw
 
 from toolkit.client import Session, current_session
 from toolkit.client.retry import Retry
 from toolkit.fetch.markets import market_code
 from toolkit.widgets.fetcher import (
     Fetcher,
-    as_list,
     bind_session,
     limit_calls,
-    list_coins,
+    list_choices,
     without_progress,
 )
 from toolkit.widgets.monitor_view import (
@@ -24,7 +26,7 @@ from toolkit.widgets.monitor_view import (
     monitor_html,
     monitor_view,
 )
-from toolkit.widgets.panel import PanelWidget, dropdown_list, push_button
+from toolkit.widgets.panel import PanelWidget, make_control, push_button
 from toolkit.widgets.threads import Poller
 
 _MAX_UPDATES: Final = 3_600  # after one start: an hour of one update a second
@@ -51,8 +53,9 @@ class LiveMonitor(PanelWidget):
     ) -> None:
         self._fetch, self._now_ms = fetch, now_ms
         self.view: MonitorView | None = None
-        self._coin = dropdown_list("Market", coins, request.coin, "Market to watch")
-        self._every = dropdown_list("Every", list(EVERY), every, "Pause between two updates")
+        choose = partial(make_control, ipw.Dropdown)
+        self._coin = choose("Market", "Market to watch", options=coins, value=request.coin)
+        self._every = choose("Every", "Pause between two updates", options=[*EVERY], value=every)
         self._switch = push_button("Start", "Start or stop updates")
         super().__init__([self._switch, self._coin, self._every])
         self._poller = Poller(
@@ -107,10 +110,7 @@ class LiveMonitor(PanelWidget):
         return f"tk.widgets.live_monitor({self.request.coin!r}, every={self._every.value!r})"
 
     def _start_or_stop(self, _: object) -> None:
-        if self.running:
-            self.stop()
-        else:
-            self.start()
+        _ = self.stop() if self.running else self.start()
 
     def _on_change(self, _: object) -> None:
         """Update at once after a change of the controls."""
@@ -193,14 +193,9 @@ def live_monitor(
         raise ValueError(f"unknown every={every!r}; choose one of {', '.join(EVERY)}")
     session = current_session(session)
     coin = market_code(session, coin)
-    names = (
-        list_coins(session, bind_session(without_progress(session)))
-        if coins is None
-        else as_list(coins)
-    )
-    without_retry = replace(without_progress(session), retry=Retry(attempts=1))
-    choices = list(dict.fromkeys([*names, coin]))
-    fetch = bind_session(without_retry)
+    session = without_progress(session)
+    choices = [*list_choices(session, coins, coin)]
+    fetch = bind_session(replace(session, retry=Retry(attempts=1)))
     if session.budget.per_minute is not None:  # the service then limits snapshots separately
         fetch = limit_calls(fetch)
     return LiveMonitor(MonitorRequest(coin), choices, every, fetch, session.now_ms)

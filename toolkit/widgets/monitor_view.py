@@ -16,9 +16,9 @@ from toolkit.fetch.snapshots import perp_twap_snapshot_timestamp, perp_twap_snap
 from toolkit.frames import frame
 from toolkit.plots import formats
 from toolkit.plots.axes import is_simulated
+from toolkit.plots.tables import Column
 from toolkit.widgets import view_html
 from toolkit.widgets.fetcher import Fetcher, error_text
-from toolkit.widgets.view_html import HtmlColumn
 
 EVERY: Final = {"1s": 1.0, "2s": 2.0, "5s": 5.0, "15s": 15.0, "60s": 60.0}
 """Name of an interval -> its seconds."""
@@ -66,12 +66,8 @@ class MonitorView:
     @property
     def good_at(self) -> int | None:
         """Time of the last good answer of either part."""
-        return max((part.good_at for part in self.parts if part.good_at is not None), default=None)
-
-    @property
-    def parts(self) -> tuple[ViewPart, ViewPart]:
-        """Both parts."""
-        return self.depth, self.twaps
+        times = (self.depth.good_at, self.twaps.good_at)
+        return max((time for time in times if time is not None), default=None)
 
     @property
     def code(self) -> str:
@@ -80,19 +76,15 @@ class MonitorView:
         symbol = coin.removeprefix(f"{dex}:")
         native = 'depth["dex"].isin(["hyperliquid", "main"])'
         place = f'(depth["dex"] == {dex!r})' if dex else native
+        twaps = f"twaps = tk.perp_twap_snapshots([{coin!r}])"
+        if self.twaps.rows is not None and not len(self.twaps.rows):
+            twaps = f"# no TWAP snapshot of {coin!r}: tk.perp_twap_snapshots would raise NotReady"
         return (
             "import toolkit as tk\n\n"
             f"depth = tk.current_depth({f'dex={dex!r}' if dex else ''})\n"
             f'depth = depth[{place} & (depth["coin"] == {symbol!r})]\n'
-            f"{self._twap_line}\ndepth"
+            f"{twaps}\ndepth"
         )
-
-    @property
-    def _twap_line(self) -> str:
-        coin, rows = self.request.coin, self.twaps.rows
-        if rows is not None and not len(rows):
-            return f"# no TWAP snapshot of {coin!r}: tk.perp_twap_snapshots would raise NotReady"
-        return f"twaps = tk.perp_twap_snapshots([{coin!r}])"
 
 
 def monitor_view(
@@ -153,10 +145,9 @@ def monitor_html(view: MonitorView) -> str:
 
 def list_problems(view: MonitorView) -> str:
     """Return the current errors with their start times; empty without errors."""
-    parts = (("No depth", view.depth), ("No TWAPs", view.twaps))
     problems = [
         f"{name} since {clock_time(part.since)}: {part.problem}."
-        for name, part in parts
+        for name, part in (("No depth", view.depth), ("No TWAPs", view.twaps))
         if part.problem
     ]
     return "\n".join([*problems, "The view below is older."] if problems else [])
@@ -164,12 +155,7 @@ def list_problems(view: MonitorView) -> str:
 
 def clock_time(time_ms: int | None) -> str:
     """Return a time of day, UTC."""
-    if time_ms is None:
-        return _NEVER
-    return f"{pd.Timestamp(time_ms, unit='ms'):%H:%M:%S} UTC"
-
-
-_NEVER: Final = "never"
+    return "never" if time_ms is None else f"{pd.Timestamp(time_ms, unit='ms'):%H:%M:%S} UTC"
 
 
 def _depth_table(view: MonitorView) -> str:
@@ -177,103 +163,77 @@ def _depth_table(view: MonitorView) -> str:
     if rows is None:
         return ""
     bids, asks = rows["bid_depth_usd"], rows["ask_depth_usd"]
-    balance = ((bids - asks) / (bids + asks)).where(bids + asks > 0)
-    rows = rows.sort_values("bps").assign(bid_bar=bids, ask_bar=asks, balance=balance)
-    most = float(rows[["bid_depth_usd", "ask_depth_usd"]].max().max()) if len(rows) else 0.0
-    columns = (
-        HtmlColumn("bps", "within", lambda value: f"{value} bps", "distance from the mid price"),
-        HtmlColumn(
-            "bid_depth_usd", "bids", formats.whole_dollars, "cumulative bid depth within it, USD"
-        ),
-        HtmlColumn("bid_bar", "", _bar_writer("tk-good tk-left", most), html=True, number=False),
-        HtmlColumn("ask_bar", "", _bar_writer("tk-bad", most), html=True, number=False),
-        HtmlColumn(
-            "ask_depth_usd", "asks", formats.whole_dollars, "cumulative ask depth within it, USD"
-        ),
-        HtmlColumn(
-            "balance", "balance", _percent_text, "bids less asks, over both: above 0 more bids"
-        ),
+    most = max(bids.max(), asks.max())
+    rows = rows.assign(
+        balance=((bids - asks) / (bids + asks)).where(bids + asks > 0),
+        bid_bar=[_draw_bar("tk-good tk-left", usd, most) for usd in bids],
+        ask_bar=[_draw_bar("tk-bad", usd, most) for usd in asks],
     )
-    caption = f"Depth of {view.request.coin}{_time_text(rows, 'timestamp_ms', view.depth)}"
-    return view_html.table(caption, rows, columns, empty="no such market in the answer") + (
-        view_html.note("Bars are logarithmic: each tenth of their length doubles the depth.")
-    )
+    time = f", {view_html.time_text(rows['timestamp_ms'].iloc[0])} UTC" if len(rows) else ""
+    caption = f"Depth of {view.request.coin}{time}{_simulated_text(rows)}"
+    note = view_html.note("Bars are logarithmic: each tenth of their length doubles the depth.")
+    empty = "no such market in the answer"
+    return view_html.table(caption, rows.sort_values("bps"), _DEPTH_COLUMNS, empty=empty) + note
 
 
-def _percent_text(value: float) -> str:
-    return f"{100 * value:+,.1f} %".replace("-", "\N{MINUS SIGN}")
-
-
-def _bar_writer(kind: str, most: float) -> Any:
-    """Return a function that writes a bar.
-
-    The bar of `most` has the full length. If a value is half as large, its bar is shorter by a
-    tenth of the full length.
-    """
-
-    def write(value: float) -> str:
-        share = max(1 + math.log2(value / most) / 10, 0.0) if value > 0 else 0.0
-        bar = f'<span class="tk-bar {kind}" style="width:{100 * share:.0f}%"></span>'
-        return f'<span class="tk-track" aria-hidden="true">{bar}</span>'
-
-    return write
+def _draw_bar(kind: str, value: float, most: float) -> str:
+    """Return a bar; half the value has a bar that is shorter by a tenth of the full length."""
+    share = max(1 + math.log2(value / most) / 10, 0.0) if value > 0 else 0.0
+    bar = f'<span class="tk-bar {kind}" style="width:{100 * share:.0f}%"></span>'
+    return f'<span class="tk-track" aria-hidden="true">{bar}</span>'
 
 
 def _twap_table(view: MonitorView) -> str:
     rows = view.twaps.rows
     if rows is None:
         return ""
-    shown = rows.assign(
-        bar=_progress_bars(rows), average=rows["executed_ntl"] / rows["executed_sz"]
-    )
+    names = rows["address"].map(formats.short_address).map(escape)
+    bars = [
+        f'<span class="tk-track tk-frame" role="progressbar" aria-valuemin="0" '
+        f'aria-valuemax="100" aria-valuenow="{done:.1f}" aria-label="TWAP {number} of {name}">'
+        f'<span class="tk-bar tk-done" style="width:{done:.1f}%"></span></span>'
+        for done, number, name in zip(rows["progress_pct"], rows["twap_id"], names, strict=True)
+    ]
+    shown = rows.assign(bar=bars, average=rows["executed_ntl"] / rows["executed_sz"])
     shown = shown.sort_values(["waiting", "start_time_ms"], kind="stable").head(_MAX_TWAPS)
-    caption = f"TWAPs on {view.request.coin}{_time_text(rows, '', view.twaps)}: {_count_text(rows)}"
+    waiting = int(rows["waiting"].sum())
+    counts = f"{len(rows) - waiting} running, {waiting} waiting for a trigger"
+    caption = f"TWAPs on {view.request.coin}{_simulated_text(rows)}: {counts}"
     return view_html.table(caption, shown, _TWAP_COLUMNS, empty="no TWAP runs or waits")
 
 
-def _count_text(rows: pd.DataFrame) -> str:
-    waiting = int(rows["waiting"].sum())
-    return f"{len(rows) - waiting} running, {waiting} waiting for a trigger"
+def _simulated_text(rows: pd.DataFrame) -> str:
+    return " (simulated)" if is_simulated(rows) else ""
 
 
-def _progress_bars(rows: pd.DataFrame) -> list[str]:
-    return [
-        f'<span class="tk-track tk-frame" role="progressbar" aria-valuemin="0" '
-        f'aria-valuemax="100" aria-valuenow="{float(done):.1f}" '
-        f'aria-label="TWAP {int(number)} of {escape(formats.short_address(user))}">'
-        f'<span class="tk-bar tk-done" style="width:{float(done):.1f}%"></span></span>'
-        for done, number, user in zip(
-            rows["progress_pct"], rows["twap_id"], rows["address"], strict=True
-        )
-    ]
-
-
-def _time_text(rows: pd.DataFrame, column: str, part: ViewPart) -> str:
-    """Return the time of the rows, and whether they are simulated."""
-    time = f", {view_html.time_text(rows[column].iloc[0])} UTC" if column and len(rows) else ""
-    simulated = part.rows is not None and is_simulated(part.rows)
-    return time + (" (simulated)" if simulated else "")
-
-
-def _side_text(buys: bool) -> str:
-    return "buy" if buys else "sell"
-
-
-def _state_text(waiting: bool) -> str:
-    return "waiting" if waiting else "running"
-
-
-_TWAP_COLUMNS: Final = (
-    HtmlColumn("address", "account", formats.short_address, number=False),
-    HtmlColumn("is_buy", "side", _side_text, number=False),
-    HtmlColumn("bar", "executed", meaning="share of the size", number=False, html=True),
-    HtmlColumn("progress_pct", "", lambda value: f"{value:.1f} %"),
-    HtmlColumn("executed_sz", "so far", formats.exact_number, "size executed, in coins"),
-    HtmlColumn("total_sz", "of", formats.exact_number, "size to execute, in coins"),
-    HtmlColumn(
-        "average", "average price", lambda value: f"{value:,.6g}", "executed notional over size"
+_DEPTH_COLUMNS: Final = (
+    Column("bps", "within", "{} bps".format, "distance from the mid price"),
+    Column("bid_depth_usd", "bids", formats.whole_dollars, "cumulative bid depth within it, USD"),
+    Column("bid_bar", "", html=True, number=False),
+    Column("ask_bar", "", html=True, number=False),
+    Column("ask_depth_usd", "asks", formats.whole_dollars, "cumulative ask depth within it, USD"),
+    Column(
+        "balance",
+        "balance",
+        lambda value: f"{100 * value:+,.1f} %".replace("-", formats.MINUS),
+        "bids less asks, over both: above 0 more bids",
     ),
-    HtmlColumn("next_slice_time", "next slice", lambda value: f"{value:%H:%M:%S}", "UTC"),
-    HtmlColumn("waiting", "state", _state_text, "waiting: for its trigger price", number=False),
+)
+_TWAP_COLUMNS: Final = (
+    Column("address", "account", formats.short_address, number=False),
+    Column("is_buy", "side", lambda buys: "buy" if buys else "sell", number=False),
+    Column("bar", "executed", meaning="share of the size", number=False, html=True),
+    Column("progress_pct", "", "{:.1f} %".format),
+    Column("executed_sz", "so far", formats.exact_number, "size executed, in coins"),
+    Column("total_sz", "of", formats.exact_number, "size to execute, in coins"),
+    Column("average", "average price", "{:,.6g}".format, "executed notional over size"),
+    Column("next_slice_time", "next slice", "{:%H:%M:%S}".format, "UTC"),
+    Column(
+        "waiting",
+        "state",
+        lambda waiting: "waiting" if waiting else "running",
+        "waiting: for its trigger price",
+        number=False,
+    ),
 )
 """Columns of the TWAPs; the sizes are those of the snapshot."""

@@ -8,59 +8,15 @@ from typing import Any, Final, Self
 import ipywidgets as ipw
 
 from toolkit.widgets import view_html
+from toolkit.widgets.view_html import read_part
 
 # Tables of a view can be sorted by a click or Enter on a heading, and filtered if they are long.
 # In command mode JupyterLab takes keys in a list as its own shortcuts: an arrow would leave the
 # cell, and "d d" would delete it. It ignores keys in an element with the attribute below.
-_SCRIPT: Final = """
-const panel = this.closest('.tk-panel') || this.closest('.tk-controls');
-if (!panel) return;
-panel.addEventListener('focusin', event =>
-  event.target.setAttribute('data-lm-suppress-shortcuts', 'true'));
-const number = text => Number(text.replace(/[, %\u00d7+]/g, '').replace('\u2212', '-'));
-const sort = heading => {
-  const way = heading.getAttribute('aria-sort') === 'descending' ? 'ascending' : 'descending';
-  const place = heading.cellIndex, body = heading.closest('table').tBodies[0];
-  for (const other of heading.parentElement.cells) other.setAttribute('aria-sort', 'none');
-  heading.setAttribute('aria-sort', way);
-  const sign = way === 'ascending' ? 1 : -1;
-  const known = text => text !== '\u2014';
-  const rows = [...body.rows].map(row => [row.cells[place].innerText.trim(), row]);
-  const numbers = rows.every(([text]) => !known(text) || !isNaN(number(text)));
-  rows.sort(([a], [b]) => (known(b) - known(a)) || sign *
-    (numbers ? number(a) - number(b) : a.localeCompare(b)));
-  body.append(...rows.map(([, row]) => row));
-};
-const prepare = () => panel.querySelectorAll('.tk-scroll:not([data-ready])').forEach(region => {
-  region.dataset.ready = 'yes';
-  const body = region.querySelector('tbody');
-  if (!body || body.rows.length < 2) return;
-  for (const heading of region.querySelectorAll('thead th')) {
-    heading.tabIndex = 0;
-    heading.setAttribute('aria-sort', 'none');
-    heading.addEventListener('click', () => sort(heading));
-    heading.addEventListener('keydown', event => {
-      if (event.key === 'Enter') { event.preventDefault(); sort(heading); }
-    });
-  }
-  const save = region.parentElement.querySelector('.tk-save');
-  if (body.rows.length < 8 || !save) return;
-  const input = document.createElement('input');
-  input.type = 'search';
-  input.placeholder = 'filter';
-  input.setAttribute('aria-label', `Filter: ${region.getAttribute('aria-label')}`);
-  input.addEventListener('input', () => {
-    const words = input.value.toLowerCase();
-    for (const row of body.rows) row.hidden = !row.innerText.toLowerCase().includes(words);
-  });
-  save.append(input);
-});
-new MutationObserver(prepare).observe(panel, {childList: true, subtree: true});
-prepare();
-"""
+_SCRIPT: Final = read_part("panel.js")
 
-_CONTROLS_STYLE: Final = (
-    f'<style onload="{escape(_SCRIPT)}">'
+_STYLE: Final = (
+    f'<style onload="{escape(_SCRIPT)}">{view_html.STYLE}'
     ".tk-controls{padding:2px}"
     # The arrow of ipywidgets is black in every theme.
     "[data-jp-theme-light='false'] .tk-controls{--jp-widgets-dropdown-arrow:url(\""
@@ -78,31 +34,23 @@ class Panel:
 
     def __init__(self, controls: Sequence[Any]) -> None:
         self.lock = threading.RLock()
-        self._state = ipw.HTML()
-        self._view = ipw.HTML()
-        self._code = ipw.HTML()
+        self._state, self._view, self._code = ipw.HTML(), ipw.HTML(), ipw.HTML()
         row = ipw.HBox(
-            [*controls, ipw.HTML(_CONTROLS_STYLE)],
+            [*controls, ipw.HTML(_STYLE)],
             layout=ipw.Layout(flex_flow="row wrap", grid_gap="4px 16px"),
         )
         row.add_class("tk-controls")
         self.widget = ipw.VBox([row, self._state, self._view, self._code])
         self.widget.add_class("tk-panel")
-        self._html = ""
-        self._words = ""
-        self._failure = ""
-        self._source = ""
 
     def show_status(self, words: str, failure: str = "") -> None:
         """Show the status, and an error message."""
         with self.lock:
-            self._words, self._failure = words, failure
             self._state.value = view_html.view(view_html.problem(failure), view_html.note(words))
 
     def show(self, html: str, code: str) -> None:
         """Show a view and its code."""
         with self.lock:
-            self._html, self._source = html, code
             self._view.value = view_html.view(html)
             self._code.value = view_html.view(view_html.folded_code(code))
 
@@ -110,18 +58,8 @@ class Panel:
     def html(self) -> str:
         """The view as self-contained HTML, which an exported notebook shows."""
         with self.lock:
-            status = (view_html.problem(self._failure), view_html.note(self._words))
-            return view_html.view(*status, self._html, view_html.folded_code(self._source))
-
-    def bundle(self, text: str, **options: Any) -> dict[str, Any]:
-        """Return what Jupyter displays: the widget, and its view where widgets cannot run."""
-        widget: dict[str, Any] = self.widget._repr_mimebundle_(**options)
-        return {**widget, "text/plain": text, "text/html": self.html}
-
-    def close(self) -> None:
-        """Remove it from the notebook."""
-        for widget in (*self.widget.children[0].children, *self.widget.children, self.widget):
-            widget.close()
+            parts = (self._state.value, self._view.value, self._code.value)
+        return f"<style>{view_html.STYLE}</style>{''.join(parts)}"
 
 
 class PanelWidget:
@@ -136,7 +74,9 @@ class PanelWidget:
 
     def close(self) -> None:
         """Remove it from the notebook."""
-        self._panel.close()
+        row, *others = self.widget.children
+        for widget in (*row.children, row, *others, self.widget):
+            widget.close()
 
     def __enter__(self) -> Self:
         return self
@@ -145,53 +85,20 @@ class PanelWidget:
         self.close()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        return self._panel.bundle(repr(self), **options)
+        """Return the widget, and its view where widgets cannot run."""
+        bundle: dict[str, Any] = self.widget._repr_mimebundle_(**options)
+        return {**bundle, "text/plain": repr(self), "text/html": self._panel.html}
 
 
-def dropdown_list(
-    name: str, options: Sequence[Any], value: Any, tooltip: str, width: str = "15em"
+def make_control(
+    kind: type[Any], name: str, tooltip: str, width: str = "15em", **options: Any
 ) -> Any:
-    """Return a labelled drop-down list; options are values, or pairs of label and value."""
-    return ipw.Dropdown(
-        description=name,
-        options=list(options),
-        value=value,
-        tooltip=tooltip,
-        **_layout_options(width),
-    )
-
-
-def option_list(name: str, options: Sequence[Any], value: Any, tooltip: str, width: str) -> Any:
-    """Return a labelled list with several visible lines."""
-    return ipw.Select(
-        description=name,
-        options=list(options),
-        value=value,
-        tooltip=tooltip,
-        rows=7,
-        **_layout_options(width),
-    )
-
-
-def text_field(name: str, value: str, tooltip: str, width: str = "34em") -> Any:
-    """Return a labelled text field whose value changes on Enter or when it is left."""
-    return ipw.Text(
-        description=name,
-        value=value,
-        tooltip=tooltip,
-        continuous_update=False,
-        **_layout_options(width),
-    )
+    """Return a labelled control of ipywidgets."""
+    layout = ipw.Layout(width=width, max_width="100%")
+    style = {"description_width": "initial"}  # by default ipywidgets cuts off long labels
+    return kind(description=name, tooltip=tooltip, layout=layout, style=style, **options)
 
 
 def push_button(name: str, tooltip: str) -> Any:
     """Return a button."""
     return ipw.Button(description=name, tooltip=tooltip, layout=ipw.Layout(width="auto"))
-
-
-def _layout_options(width: str) -> dict[str, Any]:
-    # By default ipywidgets cuts off long labels.
-    return {
-        "style": {"description_width": "initial"},
-        "layout": ipw.Layout(width=width, max_width="100%"),
-    }

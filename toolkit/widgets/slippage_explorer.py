@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from functools import partial
+from typing import TypedDict, Unpack, get_args
+
+import ipywidgets as ipw
 
 from toolkit.client import Session, current_session
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch.markets import market_code
 from toolkit.plots.formats import short_usd
 from toolkit.widgets.explorer import Explorer
-from toolkit.widgets.fetcher import (
-    Fetcher,
-    as_list,
-    bind_session,
-    list_coins,
-    without_progress,
-)
-from toolkit.widgets.panel import dropdown_list
+from toolkit.widgets.fetcher import Fetcher, bind_session, list_choices, without_progress
+from toolkit.widgets.panel import make_control
 from toolkit.widgets.slippage_view import (
     PERIODS,
     Side,
@@ -59,18 +56,16 @@ class SlippageExplorer(Explorer[SlippageRequest, SlippageView]):
         self._fetch, self._now_ms = fetch, clock()
         self._markets: dict[tuple[str, str], SlippageData] = {}
         self._is_setting = False
-        self._coin = dropdown_list("Coin", coins, request.coin, "Market")
-        self._amount = dropdown_list(
-            "Size, USD",
-            [(short_usd(size), float(size)) for size in AMOUNTS],
-            float(request.amount),
-            "Notional of the order",
-        )
-        self._side = dropdown_list(
-            "Side", ["both", "buy", "sell"], request.side, "Side of the order"
-        )
-        periods = list(dict.fromkeys([*PERIODS, request.period]))
-        self._period = dropdown_list("Period", periods, request.period, "Period of the samples")
+        choose = partial(make_control, ipw.Dropdown)
+        self._coin = choose("Coin", "Market", options=coins, value=request.coin)
+        sizes = [(short_usd(size), float(size)) for size in AMOUNTS]
+        amount = float(request.amount)
+        self._amount = choose("Size, USD", "Notional of the order", options=sizes, value=amount)
+        sides = get_args(Side)
+        self._side = choose("Side", "Side of the order", options=sides, value=request.side)
+        periods = [*dict.fromkeys([*PERIODS, request.period])]
+        period = request.period
+        self._period = choose("Period", "Period of the samples", options=periods, value=period)
         controls = (self._coin, self._amount, self._side, self._period)
         super().__init__(controls, self._compute_view)
         for control in controls:
@@ -178,10 +173,8 @@ def slippage_explorer(
     >>> explorer.set(side="buy")
     tk.widgets.slippage_explorer('BTC', 10_000, side='buy', period='1d')
     """
-    session = current_session(session)
-    fetch = bind_session(without_progress(session))
+    session = without_progress(current_session(session))
     coin = market_code(session, coin)
-    names = list_coins(session, fetch) if coins is None else as_list(coins)
     request = SlippageRequest(coin, float(amount), side, period)
-    choices = list(dict.fromkeys([*names, coin]))
-    return SlippageExplorer(request, choices, fetch, session.now_ms)
+    choices = [*list_choices(session, coins, coin)]
+    return SlippageExplorer(request, choices, bind_session(session), session.now_ms)

@@ -1,6 +1,7 @@
 """The view of the slippage explorer: the cost of trading a size at once."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, get_args
 
 import pandas as pd
@@ -9,12 +10,11 @@ from toolkit import plots, slippage
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch.market import slippage_history
 from toolkit.plots import formats
-from toolkit.plots.formats import short_usd
+from toolkit.plots.tables import Column
 from toolkit.times import to_iso, to_ms
 from toolkit.widgets import view_html
 from toolkit.widgets.fetcher import Fetcher
 from toolkit.widgets.svg import draw_svg
-from toolkit.widgets.view_html import HtmlColumn
 
 Side = Literal["both", "buy", "sell"]
 
@@ -94,7 +94,7 @@ class SlippageView:
     @property
     def headline(self) -> str:
         """Return the cost of the size in a sentence."""
-        size = f"{short_usd(self.request.amount)} USD of {self.request.coin}"
+        size = f"{formats.short_usd(self.request.amount)} USD of {self.request.coin}"
         if not len(self.at_size):
             return f"There are no samples of {size} in this period."
         return " ".join(
@@ -105,8 +105,7 @@ class SlippageView:
     def code(self) -> str:
         """The code of the view."""
         start, end = to_iso(self.market.start_ms), to_iso(self.market.end_ms)
-        sizes = ", ".join(f"{amount:_}" for amount in AMOUNTS)
-        side = self.request.side
+        sizes, side = ", ".join(f"{amount:_}" for amount in AMOUNTS), self.request.side
         chosen = f'curve, params = (f[f["side"] == {side!r}] for f in (curve, params))\n'
         return (
             "import toolkit as tk\n\n"
@@ -124,34 +123,17 @@ class SlippageView:
     @property
     def html(self) -> str:
         """Headline, figure and tables."""
-        drawn = self.curve[self.curve["n"] > 0]
-        return "".join(
-            [
-                view_html.note(self.headline, "tk-head"),
-                draw_svg(plots.slippage_curve, drawn) if len(drawn) else "",
-                f'<div class="tk-side">{self._size_table()}{self._parameter_table()}</div>',
-            ]
-        )
-
-    def _size_table(self) -> str:
-        chosen = self.curve["amount_usd"] == self.request.amount
-        return view_html.table(
-            f"{self.request.coin}, by size", self.curve, _COLUMNS, marked=chosen, empty="no samples"
-        )
-
-    def _parameter_table(self) -> str:
+        curve, drawn = self.curve, self.curve[self.curve["n"] > 0]
+        chosen = curve["amount_usd"] == self.request.amount
+        caption = f"{self.request.coin}, by size"
+        sizes = view_html.table(caption, curve, _COLUMNS, marked=chosen, empty="no samples")
         rows = self.params.assign(meaning=self.params["name"].map(_MEANINGS))
         caption = "Fitted: half spread + a * (size / 100k USD)^k"
-        return (
-            "<div>"
-            + view_html.table(caption, rows, _PARAMS, empty="too few samples for a fit")
-            + (
-                view_html.note(
-                    "Intervals of 95 % from a bootstrap of days; a dash means not known."
-                )
-                + "</div>"
-            )
-        )
+        params = view_html.table(caption, rows, _PARAMS, empty="too few samples for a fit")
+        note = view_html.note("Intervals of 95 % from a bootstrap of days; a dash means not known.")
+        figure = draw_svg(plots.slippage_curve, drawn) if len(drawn) else ""
+        head = view_html.note(self.headline, "tk-head")
+        return f'{head}{figure}<div class="tk-side">{sizes}<div>{params}{note}</div></div>'
 
 
 def slippage_view(
@@ -160,26 +142,21 @@ def slippage_view(
     """Return the view of a request.
 
     - ``request``: the request
-    - ``fetch``: fetches the samples
+    - ``fetch``: fetches the samples of all sizes
     - ``now_ms``: the present, in Unix milliseconds
     - ``market``: slippage of the same coin and period; if it is passed, nothing is fetched
 
     Raise ToolkitError if the samples cannot be fetched.
     """
-    return SlippageView(request, market or fetch_slippage(request, fetch, now_ms))
-
-
-def fetch_slippage(request: SlippageRequest, fetch: Fetcher, now_ms: int) -> SlippageData:
-    """Fetch samples of all sizes, and fit them."""
-    start = to_ms(request.period, now_ms=now_ms)
-    frames = [
-        fetch(slippage_history, request.coin, amount, start, now_ms, page_size=_PAGE)
-        for amount in AMOUNTS
-    ]
-    samples = pd.concat(frames, ignore_index=True)
-    samples.attrs = frames[0].attrs
-    fit = slippage.fit(samples, draws=_DRAWS)
-    return SlippageData(start, now_ms, slippage.curve(samples), fit)
+    if market is None:
+        start = to_ms(request.period, now_ms=now_ms)
+        ask = partial(fetch, slippage_history, request.coin, page_size=_PAGE)
+        frames = [ask(amount, start, now_ms) for amount in AMOUNTS]
+        samples = pd.concat(frames, ignore_index=True)
+        samples.attrs = frames[0].attrs
+        fit = slippage.fit(samples, draws=_DRAWS)
+        market = SlippageData(start, now_ms, slippage.curve(samples), fit)
+    return SlippageView(request, market)
 
 
 def _keep_side(frame: pd.DataFrame, side: Side) -> pd.DataFrame:
@@ -205,29 +182,27 @@ _MEANINGS: Final = {
 }
 
 _PARAMS: Final = (
-    HtmlColumn("meaning", "parameter", number=False),
-    HtmlColumn("side", "side", number=False),
-    HtmlColumn("estimate", "estimate", "{:.3g}".format),
-    HtmlColumn("low", "from", "{:.3g}".format, "lower end of the interval"),
-    HtmlColumn("high", "to", "{:.3g}".format, "upper end of the interval"),
+    Column("meaning", "parameter", number=False),
+    Column("side", "side", number=False),
+    Column("estimate", "estimate", "{:.3g}".format),
+    Column("low", "from", "{:.3g}".format, "lower end of the interval"),
+    Column("high", "to", "{:.3g}".format, "upper end of the interval"),
 )
 
 _COLUMNS: Final = (
-    HtmlColumn("amount_usd", "size", short_usd, "notional of the order, USD"),
-    HtmlColumn("side", "side", meaning="buy: takes asks; sell: takes bids", number=False),
-    HtmlColumn("q50", "median", formats.basis_points, "median slippage against mid, basis points"),
-    HtmlColumn(
+    Column("amount_usd", "size", formats.short_usd, "notional of the order, USD"),
+    Column("side", "side", meaning="buy: takes asks; sell: takes bids", number=False),
+    Column("q50", "median", formats.basis_points, "median slippage against mid, basis points"),
+    Column(
         "q10",
         "10 %",
         formats.basis_points,
         "a tenth of the samples cost at most this, basis points",
     ),
-    HtmlColumn("q90", "90 %", formats.basis_points, "nine tenths cost at most this, basis points"),
-    HtmlColumn(
+    Column("q90", "90 %", formats.basis_points, "nine tenths cost at most this, basis points"),
+    Column(
         "half_spread_bps", "half spread", formats.basis_points, "median half spread, basis points"
     ),
-    HtmlColumn(
-        "missing_share", "too thin", formats.percent_share, "share of samples without a cost"
-    ),
-    HtmlColumn("n", "samples", formats.whole_number, "samples, one every 15 minutes"),
+    Column("missing_share", "too thin", formats.percent_share, "share of samples without a cost"),
+    Column("n", "samples", formats.whole_number, "samples, one every 15 minutes"),
 )

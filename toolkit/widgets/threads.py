@@ -47,21 +47,19 @@ class NewestRequestWorker(Generic[WidgetRequest]):
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_working, seconds)
 
-    def _answer_requests(self) -> None:
-        while (request := self._take_request()) is not None:
-            number, content = request
-            self._answer(content, partial(self._is_newest, number))
-
     def _is_newest(self, number: int) -> bool:
         return number == self._number
 
-    def _take_request(self) -> tuple[int, WidgetRequest] | None:
-        with self._changed:
-            taken, self._waiting = self._waiting, None
-            if taken is None:
-                self._is_working = False
-                self._changed.notify_all()
-            return taken
+    def _answer_requests(self) -> None:
+        while True:
+            with self._changed:
+                taken, self._waiting = self._waiting, None
+                if taken is None:
+                    self._is_working = False
+                    self._changed.notify_all()
+                    return
+            number, request = taken
+            self._answer(request, partial(self._is_newest, number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +91,8 @@ class Poller:
         most: int,
         on_end: Callable[[], None],
     ) -> None:
-        self._look = look
-        self._pause = pause
-        self._most = most
-        self._on_end = on_end
+        self._look, self._pause = look, pause
+        self._most, self._on_end = most, on_end
         self._lock = threading.Lock()
         self._run: _PollRun | None = None
 

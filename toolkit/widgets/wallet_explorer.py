@@ -3,26 +3,26 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
+
+import ipywidgets as ipw
 
 from toolkit.client import Session, current_session
 from toolkit.fetch.markets import market_code, market_names
 from toolkit.plots import formats
-from toolkit.widgets.comparison_html import account_options, comparison_html
-from toolkit.widgets.comparison_view import (
-    ComparisonRequest,
-    ComparisonView,
-    comparison_view,
-)
+from toolkit.widgets import wallet_html
 from toolkit.widgets.explorer import Explorer
 from toolkit.widgets.fetcher import without_progress
-from toolkit.widgets.panel import dropdown_list, option_list, push_button, text_field
-from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
+from toolkit.widgets.panel import make_control, push_button
 from toolkit.widgets.wallet_view import (
     PERIODS,
+    ComparisonRequest,
+    ComparisonView,
     WalletFigures,
     WalletRequest,
     WalletView,
+    comparison_view,
     wallet_view,
 )
 
@@ -57,29 +57,29 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         self._users = tuple(dict.fromkeys(user.strip().lower() for user in users))
         self._setting_thread: int | None = None
         periods = list(dict.fromkeys([*PERIODS, request.period]))
-        self._user = text_field(
-            "Address", request.user, "Address of the account; press Enter to load it"
-        )
+        hint, typed = "Address of the account; press Enter to load it", request.user
+        self._user = make_control(ipw.Text, "Address", hint, "34em", value=typed)
+        self._user.continuous_update = False
         chosen = self._users[0] if request.coin or request.day else None
-        accounts: list[tuple[str, str | None]] = [("all accounts", None)]
-        accounts += [(formats.short_address(user), user) for user in self._users]
-        self._account = option_list("Account", accounts, chosen, "One account", "22em")
-        self._period = dropdown_list("Period", periods, request.period, "Length of the period")
+        accounts = [(formats.short_address(user), user) for user in self._users]
+        choose = partial(make_control, ipw.Select, width="22em", rows=7)
+        first = [("all accounts", None), *accounts]
+        self._account = choose("Account", "One account", options=first, value=chosen)
+        coins = _first_options("coins", request.coin)
+        self._coin = choose("Coin", "One coin", options=coins, value=request.coin)
+        days = _first_options("days", request.day)
+        self._day = choose("Day", "One day, UTC", options=days, value=request.day)
+        self._period = make_control(
+            ipw.Dropdown, "Period", "Length of the period", options=periods, value=request.period
+        )
         self._refresh = push_button("Refresh", "Fetch the account again")
-        self._coin = option_list(
-            "Coin", _first_options("coins", request.coin), request.coin, "One coin", "22em"
-        )
-        self._day = option_list(
-            "Day", _first_options("days", request.day), request.day, "One day, UTC", "22em"
-        )
         account = self._account if len(self._users) > 1 else self._user
         controls = [account, self._period, self._refresh, self._coin, self._day]
         super().__init__(controls, self._compute_view)
         self._load_number = 0  # increases with every reload; older figures are discarded
         self._loaded: tuple[int, dict[str, WalletFigures]] = (0, {})
-        for control in (self._user, self._period):
+        for control in (self._user, self._period, self._account):
             control.observe(self._load_account, "value")
-        self._account.observe(self._choose_account, "value")
         for control in (self._coin, self._day):
             control.observe(self._on_change, "value")
         self._refresh.on_click(self._reload)
@@ -134,25 +134,20 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         request = self.request
         if isinstance(request, ComparisonRequest):
             return f"tk.widgets.wallet_explorer({[*request.users]!r}, period={request.period!r})"
-        options = [f"period={request.period!r}"]
-        options += [
-            f"{name}={getattr(request, name)!r}"
-            for name in ("coin", "day")
-            if getattr(request, name)
-        ]
-        return f"tk.widgets.wallet_explorer({request.user!r}, {', '.join(options)})"
+        options = {name: getattr(request, name) for name in ("period", "coin", "day")}
+        text = ", ".join(f"{name}={value!r}" for name, value in options.items() if value)
+        return f"tk.widgets.wallet_explorer({request.user!r}, {text})"
 
-    def _load_account(self, _: object = None) -> None:
-        with self._set_lists():
-            self._coin.value = self._day.value = None
-        self._reload()
-
-    def _choose_account(self, change: Any) -> None:
+    def _load_account(self, change: Any) -> None:
+        """Start again with all coins and days; another address or period is fetched."""
         if self._setting_thread == threading.get_ident():
             return
         with self._set_lists():
             self._coin.value = self._day.value = None
-        self._on_change(change)
+        if change.owner is self._account:
+            self._on_change(change)
+        else:
+            self._reload()
 
     def _reload(self, _: object = None) -> None:
         with self._panel.lock:
@@ -177,10 +172,10 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         if isinstance(request, ComparisonRequest):
             view = comparison_view(request, self._session, known)
             known |= view.figures
-            return view, comparison_html(view)
+            return view, wallet_html.comparison_html(view)
         one = wallet_view(request, self._session, known.get(request.user))
         known[request.user] = one.figures
-        return one, wallet_html(one)
+        return one, wallet_html.wallet_html(one)
 
     def _update_controls(self, view: ExplorerView) -> None:
         with self._set_lists():
@@ -188,10 +183,10 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
             for control in (self._coin, self._day):
                 control.layout.display = None if is_one else "none"
             if isinstance(view, ComparisonView):
-                _set_options(self._account, account_options(view), None)
+                _set_options(self._account, wallet_html.account_options(view), None)
                 return
-            _set_options(self._coin, coin_options(view), view.request.coin)
-            _set_options(self._day, day_options(view), view.request.day)
+            _set_options(self._coin, wallet_html.coin_options(view), view.request.coin)
+            _set_options(self._day, wallet_html.day_options(view), view.request.day)
 
     @contextmanager
     def _set_lists(self) -> Iterator[None]:

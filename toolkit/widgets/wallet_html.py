@@ -1,53 +1,70 @@
-"""HTML of the wallet explorer."""
+"""HTML of the wallet explorer, of one account and of several."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from toolkit import plots
 from toolkit.display import count_text
 from toolkit.plots import formats
+from toolkit.plots.tables import Column
 from toolkit.widgets import view_html
 from toolkit.widgets.svg import draw_svg
-from toolkit.widgets.view_html import HtmlColumn, signed_share, signed_usd
-from toolkit.widgets.wallet_view import WalletView, gain_and_return
+from toolkit.widgets.view_html import signed_share, signed_usd
+from toolkit.widgets.wallet_view import ComparisonView, WalletView, gain_and_return
 
 _FILLS: Final = 20  # the latest fills are listed
 
-MONEY_COLUMNS: Final = (
-    HtmlColumn("fills", "fills", formats.whole_number, "number of fills"),
-    HtmlColumn("volume", "volume", formats.whole_dollars, "traded notional, USD"),
-    HtmlColumn("closed_pnl", "closed PnL", signed_usd, "USD, before fees"),
-    HtmlColumn("trading_fee", "trading fees", signed_usd, "USD, negative when paid"),
-    HtmlColumn("builder_fee", "builder fees", signed_usd, "USD, negative when paid"),
-    HtmlColumn("deployer_fee", "deployer fees", signed_usd, "USD, negative when paid"),
-    HtmlColumn("rebate", "rebates", signed_usd, "USD, positive"),
-    HtmlColumn("funding", "funding", signed_usd, "USD, positive when received; a dash: not known"),
-    HtmlColumn("net", "net", signed_usd, "USD, the sum of the columns before"),
+_MONEY: Final = (
+    Column("fills", "fills", formats.whole_number, "number of fills"),
+    Column("volume", "volume", formats.whole_dollars, "traded notional, USD"),
+    Column("closed_pnl", "closed PnL", signed_usd, "USD, before fees"),
+    Column("trading_fee", "trading fees", signed_usd, "USD, negative when paid"),
+    Column("builder_fee", "builder fees", signed_usd, "USD, negative when paid"),
+    Column("deployer_fee", "deployer fees", signed_usd, "USD, negative when paid"),
+    Column("rebate", "rebates", signed_usd, "USD, positive"),
+    Column("funding", "funding", signed_usd, "USD, positive when received; a dash: not known"),
+    Column("net", "net", signed_usd, "USD, the sum of the columns before"),
 )
-_COINS: Final = (HtmlColumn("coin", "coin", number=False), *MONEY_COLUMNS)
-_DAYS: Final = (HtmlColumn("day", "day", formats.utc_day, "UTC", number=False), *MONEY_COLUMNS)
+_COINS: Final = (Column("coin", "coin", number=False), *_MONEY)
+_DAYS: Final = (Column("day", "day", formats.utc_day, "UTC", number=False), *_MONEY)
 _POSITIONS: Final = (
-    HtmlColumn("coin", "coin", number=False),
-    HtmlColumn("szi", "size", formats.exact_number, "positive: long, negative: short"),
-    HtmlColumn("entry_px", "entry", formats.exact_number, "average entry price"),
-    HtmlColumn("position_value", "value", formats.whole_dollars, "notional at the mark price, USD"),
-    HtmlColumn("unrealized_pnl", "unrealised", signed_usd, "unrealised PnL, USD"),
-    HtmlColumn(
+    Column("coin", "coin", number=False),
+    Column("szi", "size", formats.exact_number, "positive: long, negative: short"),
+    Column("entry_px", "entry", formats.exact_number, "average entry price"),
+    Column("position_value", "value", formats.whole_dollars, "notional at the mark price, USD"),
+    Column("unrealized_pnl", "unrealised", signed_usd, "unrealised PnL, USD"),
+    Column(
         "liquidation_px", "liquidation", formats.exact_number, "liquidation price; a dash: none"
     ),
-    HtmlColumn("leverage_value", "leverage", lambda value: f"{value}\N{MULTIPLICATION SIGN}"),
+    Column("leverage_value", "leverage", lambda value: f"{value}\N{MULTIPLICATION SIGN}"),
 )
 _LISTED: Final = (
-    HtmlColumn("time", "time", view_html.time_text, "UTC", number=False),
-    HtmlColumn("coin", "coin", number=False),
-    HtmlColumn("dir", "what", meaning="effect of the fill on the position", number=False),
-    HtmlColumn("px", "price", formats.exact_number),
-    HtmlColumn("sz", "size", formats.exact_number),
-    HtmlColumn("closed_pnl", "closed PnL", signed_usd, "USD, before fees"),
-    HtmlColumn("fee", "fee", formats.exact_number, "in the fee token, positive when paid"),
-    HtmlColumn("fee_token", "token", number=False),
+    Column("time", "time", view_html.time_text, "UTC", number=False),
+    Column("coin", "coin", number=False),
+    Column("dir", "what", meaning="effect of the fill on the position", number=False),
+    Column("px", "price", formats.exact_number),
+    Column("sz", "size", formats.exact_number),
+    Column("closed_pnl", "closed PnL", signed_usd, "USD, before fees"),
+    Column("fee", "fee", formats.exact_number, "in the fee token, positive when paid"),
+    Column("fee_token", "token", number=False),
+)
+_ACCOUNTS: Final = (
+    Column(
+        "user",
+        "account",
+        formats.short_address,
+        "the CSV and Excel files have the full address",
+        False,
+    ),
+    *_MONEY,
+    Column("gain", "gain of value", signed_usd, "USD, without deposits; a dash: not known"),
+    Column("return_", "return", signed_share, "time-weighted; a dash: not known"),
+    Column("account_value", "equity now", formats.whole_dollars, "perp account values, USD"),
+    Column("positions", "positions", formats.whole_number, "open perp positions now"),
 )
 _MARK_NOTE: Final = (
     "perp account; positions at the price of its last fill, at the end at the mark price"
@@ -65,25 +82,62 @@ _EQUITY_NOTE: Final = (
 
 def wallet_html(view: WalletView) -> str:
     """Return a view as HTML: headline, waterfall, PnL over time, tables."""
-    head = view_html.note(_headline_text(view), "tk-head")
-    notes = "".join(
-        view_html.problem(f"{name}, missing or incomplete: {view.account.missing[name]}")
-        for name in ("fills", "funding", "ledger")
-        if name in view.account.missing
-    )
+    request, missing, earned = view.request, view.account.missing, view.earned
+    where = f", {request.coin}" if request.coin else ""
+    where += f", on {request.day}" if request.day else f", in {request.period}"
+    text = f"There is no data of {request.user.strip()}{where}: no fills, no ledger, no funding."
     figures = []
-    if len(view.earned):
-        words = f"Covered: {view.earned.iloc[0]['covers']}. Net contains only what is covered."
-        coverage = view_html.note(words)
-        figures.append(f"<div>{draw_svg(plots.waterfall, view.earned)}{coverage}</div>")
-        figures.append(f"<div>{draw_svg(plots.cumulative_pnl, view.hours)}</div>")
-    if equity := _equity_html(view):
-        figures.append(f"<div>{equity}</div>")
-    tables = [_coin_table(view), _position_table(view), _day_table(view), _fill_table(view)]
-    return (
-        f'{head}{notes}<div class="tk-figures">{"".join(figures)}</div>'
-        f'<div class="tk-side">{"".join(tables)}</div>'
+    if len(earned):
+        text = f"{formats.short_address(view.account.address)}{where}: {_net_text(earned)}"
+        gain, share = gain_and_return(view.figures.returns)
+        if request.coin is None and request.day is None and pd.notna(gain):
+            text += f"; its value gained {signed_usd(gain)} USD, a return of {signed_share(share)}"
+        text += "."
+        coverage = view_html.note(_coverage_text(earned))
+        figures = [
+            f"{draw_svg(plots.waterfall, earned)}{coverage}",
+            draw_svg(plots.cumulative_pnl, view.hours),
+        ]
+    problems = [
+        view_html.problem(f"{name}, missing or incomplete: {missing[name]}")
+        for name in ("fills", "funding", "ledger")
+        if name in missing
+    ]
+    coin, day = (f", {chosen}" if chosen else "" for chosen in (request.coin, request.day))
+    is_coin = view.coins["coin"] == request.coin
+    is_day = view.days["day"].map(formats.utc_day) == request.day
+    shown = view.fills.iloc[::-1].head(_FILLS)
+    latest = f"Fills, the latest {len(shown)} of {len(view.fills):,}" if len(shown) else "Fills"
+    return _view_html(
+        text,
+        problems,
+        [*figures, _equity_html(view)],
+        view_html.table(f"By coin{day}", view.coins, _COINS, marked=is_coin),
+        _position_table(view),
+        view_html.table(f"By day{coin}", view.days, _DAYS, marked=is_day),
+        view_html.table(latest, shown, _LISTED, empty="no fill"),
     )
+
+
+def _view_html(head: str, notes: Iterable[str], figures: Iterable[str], *tables: str) -> str:
+    boxes = "".join(f"<div>{figure}</div>" for figure in figures if figure)
+    return (
+        view_html.note(head, "tk-head")
+        + "".join(notes)
+        + f'<div class="tk-figures">{boxes}</div><div class="tk-side">{"".join(tables)}</div>'
+    )
+
+
+def _net_text(earned: pd.DataFrame) -> str:
+    row: Any = earned.iloc[0]
+    return (
+        f"net {signed_usd(row['net'])} USD from {count_text(row['fills'], 'fill')}, "
+        f"volume {formats.whole_dollars(row['volume'])} USD"
+    )
+
+
+def _coverage_text(earned: pd.DataFrame) -> str:
+    return f"Covered: {earned.iloc[0]['covers']}. Net contains only what is covered."
 
 
 def coin_options(view: WalletView) -> list[tuple[str, str | None]]:
@@ -104,32 +158,6 @@ def _net_option(name: Any, net: Any) -> tuple[str, str]:
     return f"{name}: {signed_usd(net)}", str(name)
 
 
-def _headline_text(view: WalletView) -> str:
-    request, where = view.request, _choice_text(view)
-    if not len(view.earned):
-        return (
-            f"There is no data of {request.user.strip()}{where}: no fills, no ledger, no funding."
-        )
-    row: Any = view.earned.iloc[0]
-    fills, volume = count_text(row["fills"], "fill"), formats.whole_dollars(row["volume"])
-    text = (
-        f"{formats.short_address(view.account.address)}{where}: net {signed_usd(row['net'])} USD "
-        f"from {fills}, volume {volume} USD"
-    )
-    if request.coin is None and request.day is None:
-        gain, share = gain_and_return(view.figures.returns)
-        if pd.notna(gain):
-            text += f"; its value gained {signed_usd(gain)} USD, a return of {signed_share(share)}"
-    return f"{text}."
-
-
-def _choice_text(view: WalletView) -> str:
-    request = view.request
-    coin = f", {request.coin}" if request.coin else ""
-    time = f", on {request.day}" if request.day else f", in {request.period}"
-    return coin + time
-
-
 def _equity_html(view: WalletView) -> str:
     """Return equity over time with a note; empty without equity."""
     curve = view.equity
@@ -138,36 +166,80 @@ def _equity_html(view: WalletView) -> str:
     if curve is None or not len(curve):
         return ""
     drawn = draw_svg(partial(plots.equity_curve, of="equity", note=_MARK_NOTE), curve)
-    note = (
-        ""
-        if view.account.funding is not None
-        else " Equity does not contain funding, which is not known."
-    )
+    is_paid = view.account.funding is not None
+    note = "" if is_paid else " Equity does not contain funding, which is not known."
     return drawn + view_html.note(f"{_EQUITY_NOTE}{note}")
 
 
-def _coin_table(view: WalletView) -> str:
-    day = f", {view.request.day}" if view.request.day else ""
-    marked = view.coins["coin"] == view.request.coin
-    return view_html.table(f"By coin{day}", view.coins, _COINS, marked=marked)
-
-
-def _day_table(view: WalletView) -> str:
-    coin = f", {view.request.coin}" if view.request.coin else ""
-    marked = view.days["day"].map(formats.utc_day) == view.request.day
-    return view_html.table(f"By day{coin}", view.days, _DAYS, marked=marked)
-
-
 def _position_table(view: WalletView) -> str:
-    if view.positions is None:
+    rows = view.positions
+    if rows is None:
         return view_html.note(f"Positions cannot be fetched: {view.account.missing['states']}")
-    positions = view.positions
-    at = f", {view_html.time_text(positions['time'].iloc[0])} UTC" if len(positions) else ""
-    return view_html.table(f"Positions now{at}", positions, _POSITIONS, empty="no open position")
+    at = f", {view_html.time_text(rows['time'].iloc[0])} UTC" if len(rows) else ""
+    return view_html.table(f"Positions now{at}", rows, _POSITIONS, empty="no open position")
 
 
-def _fill_table(view: WalletView) -> str:
-    fills: pd.DataFrame = view.fills
-    shown = fills.iloc[::-1].head(_FILLS)
-    caption = f"Fills, the latest {len(shown)} of {len(fills):,}" if len(fills) else "Fills"
-    return view_html.table(caption, shown, _LISTED, empty="no fill")
+def comparison_html(view: ComparisonView) -> str:
+    """Return a view as HTML: headline, PnL over time, the sum of all, and the table."""
+    earned, count, rows = view.earned, len(view.figures), _account_rows(view)
+    missing = {user: each.account.missing for user, each in view.figures.items()}
+    head = f"{count_text(count, 'account')} in {view.request.period}: "
+    head += _net_text(view.total) if len(earned) else "no fills, no ledger, no funding"
+    known = rows.dropna(subset="gain").sort_values("gain", ascending=False)
+    if len(earned) and len(known) > 1:
+        best, worst = (
+            f"{formats.short_address(row['user'])} with {signed_usd(row['gain'])}"
+            for _, row in known.iloc[[0, -1]].iterrows()
+        )
+        head += f"; gain of value, best: {best}; worst: {worst}"
+    if len(earned) and (empty := count - len(earned)):
+        head += f"; {count_text(empty, 'account has', 'accounts have')} no rows"
+    notes = [
+        view_html.problem(f"{formats.short_address(user)} is missing: {why}")
+        for user, why in view.failed.items()
+    ]
+    notes += [
+        view_html.problem(f"{name} of {formats.short_address(user)}, missing or incomplete: {why}")
+        for user, reasons in missing.items()
+        for name, why in reasons.items()
+        if name != "states"
+    ]
+    figures = []
+    if len(earned):
+        drawn = view.largest["user"].nunique()
+        text = f"The {drawn} of {len(earned)} accounts with the largest volume."
+        note = "" if drawn == len(earned) else view_html.note(text)
+        figures.append(f"{draw_svg(plots.cumulative_pnl, view.largest)}{note}")
+        note = view_html.note(f"All accounts. {_coverage_text(view.total)}")
+        figures.append(f"{draw_svg(plots.waterfall, view.total)}{note}")
+    unstated = dict.fromkeys(reasons.get("states", "") for reasons in missing.values())
+    notes += [
+        view_html.note(f"Positions and equity cannot be fetched: {reason}")
+        for reason in filter(None, unstated)
+    ]
+    table = view_html.table("By account", rows, _ACCOUNTS)
+    return _view_html(f"{head}.", notes, figures, table)
+
+
+def account_options(view: ComparisonView) -> list[tuple[str, str | None]]:
+    """Return the accounts to choose from with their net, in the order of the request."""
+    nets = dict(zip(view.earned["user"], view.earned["net"], strict=True))
+    options: list[tuple[str, str | None]] = [("all accounts", None)]
+    for user in view.request.users:
+        text = "missing" if user in view.failed else "no rows"
+        text = signed_usd(nets[user]) if user in nets else text
+        options.append((f"{formats.short_address(user)}: {text}", user))
+    return options
+
+
+def _account_rows(view: ComparisonView) -> pd.DataFrame:
+    """Return the PnL of each account with its state now; accounts without rows come last."""
+    others = [user for user in view.figures if user not in set(view.earned["user"])]
+    rows = pd.concat([view.earned, pd.DataFrame({"user": others})], ignore_index=True)
+    figures = [view.figures[user] for user in rows["user"]]
+    earned = [gain_and_return(each.returns) for each in figures]
+    rows[["gain", "return_"]] = np.array(earned).reshape(-1, 2)
+    rows["account_value"] = [each.value for each in figures]
+    states = [each.account.states for each in figures]
+    counts = [None if state is None else len(state.positions) for state in states]
+    return rows.assign(positions=pd.array(counts, dtype="Int64"))

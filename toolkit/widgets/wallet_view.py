@@ -1,22 +1,28 @@
-"""The view of the wallet explorer: one account, or one coin or one day of it."""
+"""Views of the wallet explorer: one account, one coin or one day of it, or several accounts."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
 from toolkit import performance, pnl
 from toolkit.client import Session
-from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.errors import HistoryWarning, MissingColumns, ToolkitError
 from toolkit.fetch.account import Account
+from toolkit.fetch.concat import concat
 from toolkit.prepare.door import Table
 from toolkit.prepare.states import spot_backed_users
 from toolkit.times import to_iso
+from toolkit.widgets.fetcher import error_text
 
 PERIODS: Final = ("1d", "7d", "30d", "90d", "365d")
+
+_IMPORTS: Final = ("import toolkit as tk", "from IPython.display import display", "")
+_THREADS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +53,10 @@ class WalletFigures:
     def attribution(self, *by: str) -> pd.DataFrame:
         """Return PnL by groups, computed once for each grouping; the ledger has no coins."""
         if by not in self._earned:
-            ledger = None if "coin" in by else self.account.ledger
-            self._earned[by] = pnl.attribution(
-                self.account.prepared, self.account.funding, ledger, by=by or None
-            )
+            account = self.account
+            ledger = None if "coin" in by else account.ledger
+            frames = (account.prepared, account.funding, ledger)
+            self._earned[by] = pnl.attribution(*frames, by=by or None)
         return self._earned[by]
 
     @cached_property
@@ -78,17 +84,12 @@ class WalletFigures:
             return pd.DataFrame()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HistoryWarning)  # a dash states what is not known
+            frames = (account.prepared, account.funding, account.ledger)
+            states = None if account.states is None else account.states[:2]
             try:
-                value = pnl.value(
-                    account.prepared,
-                    account.funding,
-                    account.ledger,
-                    accounts=None if account.states is None else account.states[:2],
-                )
+                return performance.returns(pnl.value(*frames, accounts=states))
             except MissingColumns:  # some fills do not state all amounts
                 return pd.DataFrame()
-            made: pd.DataFrame = performance.returns(value)
-        return made
 
     @cached_property
     def equity(self) -> pd.DataFrame | None:
@@ -96,17 +97,9 @@ class WalletFigures:
         account = self.account
         if account.states is None or self.is_spot_backed:
             return None
-        curve: pd.DataFrame = pnl.carried_back(
-            account.states.accounts,
-            account.states.positions,
-            account.fills,
-            account.funding,
-            account.ledger,
-            start_time=account.start_ms,
-            end_time=account.end_ms,
-            account=account.address,
-        )
-        return curve
+        frames = (*account.states[:2], account.fills, account.funding, account.ledger)
+        times: Any = {"start_time": account.start_ms, "end_time": account.end_ms}
+        return pnl.carried_back(*frames, account=account.address, **times)
 
 
 @dataclass(frozen=True)
@@ -135,7 +128,7 @@ class WalletView:
     @property
     def fills(self) -> pd.DataFrame:
         """The fills of the chosen coin and day, oldest first."""
-        return _keep_chosen(self.account.fills, self.request)
+        return _keep_chosen(self.account.fills, self.request, "fills")
 
     @property
     def positions(self) -> pd.DataFrame | None:
@@ -158,8 +151,7 @@ class WalletView:
     @property
     def code(self) -> str:
         """The code of the view."""
-        imports = ["import toolkit as tk", "from IPython.display import display", ""]
-        return "\n".join([*imports, *_code_lines(self.request, self.account)])
+        return "\n".join([*_IMPORTS, *_code_lines(self.request, self.account)])
 
 
 def wallet_view(
@@ -173,16 +165,11 @@ def wallet_view(
     """
     if figures is None:
         figures = WalletFigures(fetch_account(request.user, request.period, session))
-    coin = ["coin"] if request.coin is not None else []
-    day = ["day"] if request.day is not None else []
-    return WalletView(
-        request,
-        figures,
-        earned=_keep_chosen(figures.attribution(*coin, *day), request),
-        coins=_keep_day(figures.attribution("coin", *day), request),
-        days=_keep_coin(figures.attribution(*coin, "day"), request),
-        hours=_keep_chosen(figures.attribution(*coin, "hour"), request),
-    )
+    frames = {
+        name: _keep_chosen(figures.attribution(*by), request, name)
+        for name, by in _list_groups(request).items()
+    }
+    return WalletView(request, figures, **frames)
 
 
 def fetch_account(user: str, period: str, session: Session) -> Account:
@@ -199,16 +186,26 @@ def gain_and_return(returns: pd.DataFrame) -> tuple[float, float]:
     return float(returns["gain"].sum()), float(returns["growth"].iloc[-1]) - 1
 
 
-def _keep_coin(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
-    return frame if request.coin is None else frame[frame["coin"] == request.coin]
+def _list_groups(request: WalletRequest) -> dict[str, list[str]]:
+    """Return the groups of each attribution of a view, for the chosen coin and day."""
+    coin = ["coin"] if request.coin is not None else []
+    day = ["day"] if request.day is not None else []
+    return {
+        "earned": [*coin, *day],
+        "coins": ["coin", *day],
+        "days": [*coin, "day"],
+        "hours": [*coin, "hour"],
+    }
 
 
-def _keep_day(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
-    """Return the rows of the chosen day, by the first of `day`, `hour`, `time` in the frame."""
-    if request.day is None:
-        return frame
-    time = next(name for name in ("day", "hour", "time") if name in frame.columns)
-    return frame[frame[time].between(*_day_limits(request.day), inclusive="left")]
+def _keep_chosen(frame: pd.DataFrame, request: WalletRequest, name: str) -> pd.DataFrame:
+    """Return the rows of the chosen coin (except for coins) and day (except for days)."""
+    if request.coin is not None and name != "coins":
+        frame = frame[frame["coin"] == request.coin]
+    if request.day is not None and name != "days":
+        time = {"hours": "hour", "fills": "time"}.get(name, "day")
+        frame = frame[frame[time].between(*_day_limits(request.day), inclusive="left")]
+    return frame
 
 
 def _day_limits(day: str) -> tuple[pd.Timestamp, pd.Timestamp]:
@@ -216,43 +213,123 @@ def _day_limits(day: str) -> tuple[pd.Timestamp, pd.Timestamp]:
     return begin, begin + pd.Timedelta(days=1)
 
 
-def _keep_chosen(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
-    return _keep_day(_keep_coin(frame, request), request)
-
-
 def _code_lines(request: WalletRequest, account: Account) -> Iterator[str]:
     yield f"account = tk.account({account.address!r}, {to_iso(account.start_ms)!r})"
-    sources = ["account.prepared", "account.funding"]
-    if request.coin is None:
-        sources.append("account.ledger")
-    yield from _attribution_lines(request, sources)
+    coin, day = request.coin, request.day
+    for name, by in _list_groups(request).items():
+        ledger = "" if "coin" in by else ", account.ledger"
+        option = f", by={by!r}" if by else ""
+        yield f"{name} = tk.pnl.attribution(account.prepared, account.funding{ledger}{option})"
+        if coin is not None and name != "coins":
+            yield f'{name} = {name}[{name}["coin"] == {coin!r}]'
+        if day is not None and name != "days":
+            time = "hour" if name == "hours" else "day"
+            yield f'{name} = {name}[{name}["{time}"].dt.strftime("%F") == {day!r}]'
     yield "display(tk.plots.waterfall(earned), tk.plots.cumulative_pnl(hours))"
-    if request.coin is None and account.states is not None:
+    if coin is None and account.states is not None:
         yield "states = account.states"
         yield "frames = (account.fills, account.funding, account.ledger)"
         yield "times = {'start_time': account.start_ms, 'end_time': account.end_ms}"
         yield "curve = tk.pnl.carried_back(states.accounts, states.positions, *frames, **times)"
-        if request.day is not None:
-            midnights = ", ".join(f'"{midnight:%Y-%m-%d}"' for midnight in _day_limits(request.day))
+        if day is not None:
+            midnights = ", ".join(f'"{midnight:%Y-%m-%d}"' for midnight in _day_limits(day))
             yield f'curve = curve[curve["time"].between({midnights})]'
         yield 'display(tk.plots.equity_curve(curve, of="equity"))'
 
 
-def _attribution_lines(request: WalletRequest, sources: Sequence[str]) -> Iterator[str]:
-    """Yield the code of the attributions of a view, for the chosen coin and day."""
-    coin = ["coin"] if request.coin is not None else []
-    day = ["day"] if request.day is not None else []
-    for name, by in (
-        ("earned", [*coin, *day]),
-        ("coins", ["coin", *day]),
-        ("days", [*coin, "day"]),
-        ("hours", [*coin, "hour"]),
-    ):
-        used = sources[:2] if "coin" in by else sources
-        option = f", by={by!r}" if by else ""
-        yield f"{name} = tk.pnl.attribution({', '.join(used)}{option})"
-        if coin and name != "coins":
-            yield f'{name} = {name}[{name}["coin"] == {request.coin!r}]'
-        if day and name != "days":
-            time = "hour" if name == "hours" else "day"
-            yield f'{name} = {name}[{name}["{time}"].dt.strftime("%F") == {request.day!r}]'
+@dataclass(frozen=True, slots=True)
+class ComparisonRequest:
+    """The request for several accounts.
+
+    - ``users``: addresses of the accounts
+    - ``period``: length of the period, such as ``"30d"``
+    """
+
+    users: tuple[str, ...]
+    period: str
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """The view of several accounts.
+
+    - ``request``: the request
+    - ``figures``: address -> figures of the account
+    - ``failed``: address -> why the account is missing
+    - ``earned``: `tk.pnl.attribution` by account, the largest net first
+    - ``total``: the same of all accounts together: one row
+    - ``hours``: the same by account and hour
+    """
+
+    request: ComparisonRequest
+    figures: Mapping[str, WalletFigures]
+    failed: Mapping[str, str]
+    earned: pd.DataFrame
+    total: pd.DataFrame
+    hours: pd.DataFrame
+
+    @property
+    def largest(self) -> pd.DataFrame:
+        """The hours of the accounts with the largest volume, as many as a figure can have."""
+        return self.hours[self.hours["user"].isin(self.earned.nlargest(6, "volume")["user"])]
+
+    @property
+    def code(self) -> str:
+        """The code of the view."""
+        return "\n".join([*_IMPORTS, *_comparison_lines(self)])
+
+
+def comparison_view(
+    request: ComparisonRequest, session: Session, known: Mapping[str, WalletFigures]
+) -> ComparisonView:
+    """Return the view of a request; `known` has the figures of accounts that were fetched before.
+
+    Raise ToolkitError if no account can be fetched.
+    """
+    figures, errors = dict(known), dict[str, Exception]()
+
+    def fetch(user: str) -> None:
+        try:
+            figures[user] = WalletFigures(fetch_account(user, request.period, session))
+        except (ToolkitError, ValueError) as error:
+            errors[user] = error
+
+    missing = [user for user in request.users if user not in known]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(fetch, missing))
+    if not figures:
+        raise errors[missing[0]]
+    figures = {user: figures[user] for user in request.users if user in figures}
+    sources: dict[str, Any] = {}
+    for name in ("fills", "funding", "ledger"):
+        frames = {user: getattr(each.account, name) for user, each in figures.items()}
+        known_frames = [frame for frame in frames.values() if frame is not None]
+        sources[name] = concat(known_frames) if known_frames else None
+        if len(known_frames) == 1 and name != "ledger":  # a single frame does not name its account
+            ((user, frame),) = ((u, frame) for u, frame in frames.items() if frame is not None)
+            sources[name] = frame.assign(user=user)
+    earned, total, hours = (
+        pnl.attribution(**sources, by=by) for by in ("user", None, ["user", "hour"])
+    )
+    earned = earned.sort_values("net", ascending=False, kind="stable", ignore_index=True)
+    failed = {user: error_text(errors[user]) for user in missing if user in errors}
+    return ComparisonView(request, figures, failed, earned, total, hours)
+
+
+def _comparison_lines(view: ComparisonView) -> Iterator[str]:
+    users, first = [*view.figures], next(iter(view.figures.values())).account
+    yield f"users = {users!r}"
+    yield f"accounts = [tk.account(user, {to_iso(first.start_ms)!r}) for user in users]"
+    yield "fills = tk.concat([account.fills for account in accounts])"
+    is_paid = any(each.account.funding is not None for each in view.figures.values())
+    paid = "tk.concat([account.funding for account in accounts])"
+    yield f"funding = {paid if is_paid else None}"
+    yield "ledger = tk.concat([account.ledger for account in accounts])"
+    if len(users) == 1:
+        yield from (f'{name}["user"] = users[0]' for name in ("fills", "funding")[: 1 + is_paid])
+    yield 'earned = tk.pnl.attribution(fills, funding, ledger, by="user")'
+    yield 'earned = earned.sort_values("net", ascending=False, kind="stable", ignore_index=True)'
+    yield "total = tk.pnl.attribution(fills, funding, ledger)"
+    yield 'hours = tk.pnl.attribution(fills, funding, ledger, by=["user", "hour"])'
+    yield 'largest = hours[hours["user"].isin(earned.nlargest(6, "volume")["user"])]'
+    yield "display(earned, tk.plots.cumulative_pnl(largest), tk.plots.waterfall(total))"
