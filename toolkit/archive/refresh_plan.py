@@ -80,8 +80,7 @@ def make_refresh_plan(
     ArchiveError
         If the operation is not a history of an account.
     """
-    subjects = [parameter.python for parameter in operation.parameters if parameter.required]
-    if not operation.is_history or subjects[:1] != ["user"]:
+    if not operation.is_history or operation.subject[:1] != ("user",):
         raise ArchiveError(
             f"{operation.type}: a plan needs the history of an account, because snapshots "
             "show only accounts. Use for example tk.user_fills_by_time"
@@ -135,10 +134,8 @@ def _read_cash(tables: ArchiveTables, series: Series, time: int) -> pd.DataFrame
     rows = tables.read_rows(ANSWERS, ["_fetched", "_headers", "_body"], condition, series)
     answer = rows.to_pylist()[-1]
     columns = decode(_SNAPSHOTS, 200, json.loads(answer["_headers"]), answer["_body"])
-    values, longs, shorts = (
-        pd.Series(columns[name], dtype="float64")
-        for name in ("account_value", "total_long_notional", "total_short_notional")
-    )
+    names = ("account_value", "total_long_notional", "total_short_notional")
+    values, longs, shorts = (pd.Series(columns[name], dtype="float64") for name in names)
     # ASSUMED: The service computes the account values and the notionals of a snapshot with the
     # same prices. If it does not, the plan also refreshes accounts with positions that did not
     # trade.

@@ -114,8 +114,9 @@ def row_expressions(
         texts[outer].append(f"{_key(name)} || CAST(to_json({other.expression}) AS VARCHAR)")
     row = texts.pop("", [])
     for outer, parts in texts.items():
-        row.append(f"{_key(outer)} || '{{' || nullif({_join(parts)}, '') || '}}'")
-    return {**made, "_json": f"'{{' || {_join(row)} || '}}'"}
+        inner = f"nullif(concat_ws(',', {', '.join(parts)}), '')"
+        row.append(f"{_key(outer)} || '{{' || {inner} || '}}'")
+    return {**made, "_json": f"'{{' || concat_ws(',', {', '.join(row)}) || '}}'"}
 
 
 def value(column: Column, cell: Value) -> str:
@@ -156,10 +157,6 @@ def _typed(column: Column, cell: str) -> str:
     if column.kind.family == "number":
         cell = f"CAST({cell} AS DOUBLE)"
     return cell if column.default is None else f"coalesce({cell}, {_text(str(column.default))})"
-
-
-def _join(parts: list[str]) -> str:
-    return f"concat_ws(',', {', '.join(parts)})"
 
 
 def _key(name: str) -> str:

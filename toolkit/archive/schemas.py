@@ -104,9 +104,7 @@ _PLACE_COLUMNS: Final = ("_operation", "_subject", "_part", "_row")
 _MILLISECONDS: Final = pa.timestamp("ms", "UTC")
 _FAMILY_TYPES: Final[dict[str, pa.DataType]] = {
     "number": pa.float64(),
-    "time": pa.timestamp("us", "UTC"),
-    "seconds": pa.timestamp("us", "UTC"),
-    "iso": pa.timestamp("us", "UTC"),
+    **dict.fromkeys(("time", "seconds", "iso"), pa.timestamp("us", "UTC")),
     "integer": pa.int64(),
     "flag": pa.bool_(),
     "text": pa.string(),

@@ -334,19 +334,19 @@ class ArchiveTables:
         The statistics of a file with many accounts do not show which accounts it has. So one column
         of all files is read, once; and then all columns of the few files with rows.
         """
-        fragments = list(dataset.get_fragments())
-        if len(fragments) < 2:
+        paths, found = [file.path for file in dataset.get_fragments()], self._subjects
+        if len(paths) < 2:
             return dataset
-        known = self._subjects
-        unknown = [file.path for file in fragments if file.path not in known]
+        unknown = [path for path in paths if path not in found]
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
             subjects = pool.map(partial(_read_subjects, dataset.filesystem), unknown)
-            found = known | dict(zip(unknown, subjects, strict=True))
+            found = found | dict(zip(unknown, subjects, strict=True))
         is_small = sum(map(len, found.values())) <= _SUBJECTS_AT_MOST
         self._subjects = found if is_small else {}
         wanted = pa.scalar(subject)
-        with_rows = {file.path for file in fragments if found[file.path].index(wanted).as_py() >= 0}
-        return keep_files(dataset, with_rows)
+        return keep_files(
+            dataset, {path for path in paths if found[path].index(wanted).as_py() >= 0}
+        )
 
 
 def writer_properties() -> Any:
