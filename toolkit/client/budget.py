@@ -188,17 +188,19 @@ class Budget:
         """
         what = "the request" if operation is None else f"a request of {operation.type}"
         with self._lock:
-            cost = f"{what} costs {count_text(points, 'point')}"
+            refusal = ""
             if self.most is not None and self.spent + points > self.most:
-                raise BudgetSpent(
-                    f"{cost}, and {self.most - self.spent} of the session's {self.most} are left. "
-                    "Raise most_points, or request less"
+                refusal = (
+                    f"and {self.most - self.spent} of the session's {self.most} are left. Raise "
+                    "most_points, or request less"
                 )
-            if self.per_minute is not None and points > self.per_minute:
-                raise BudgetSpent(
-                    f"{cost}, more than points_per_minute allows ({self.per_minute}). Set "
+            elif self.per_minute is not None and points > self.per_minute:
+                refusal = (
+                    f"more than points_per_minute allows ({self.per_minute}). Set "
                     "points_per_minute to the quota of the key, or request less"
                 )
+            if refusal:
+                raise BudgetSpent(f"{what} costs {count_text(points, 'point')}, {refusal}")
             self.spent += points
         waited = 0.0
         calls = self._calls_window(operation)
