@@ -15,6 +15,8 @@ def test_figure_names_its_helper():
             getattr(plots, name)(None)
     with pytest.raises(TypeError, match="Axes"):
         plots.order_mix(pd.DataFrame(), ax=5)
+    with pytest.raises(TypeError, match=r"order_mix\(\) .*'colour'"):
+        plots.order_mix(pd.DataFrame(), colour="red")
 
 
 def test_plot_of_wrong_frame_names_helper():

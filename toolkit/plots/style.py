@@ -114,7 +114,10 @@ def draws_result(draw: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(draw)
     def draw_checked(*arguments: P.args, **options: P.kwargs) -> R:
-        bound = shown.bind(*arguments, **options)
+        try:
+            bound = shown.bind(*arguments, **options)
+        except TypeError as error:
+            raise TypeError(f"{draw.__name__}() {error}") from None
         bound.apply_defaults()
         result, ax = bound.arguments[own[0].name], bound.arguments["ax"]
         if not (isinstance(result, pd.DataFrame) or type(result).__module__.startswith("toolkit.")):
