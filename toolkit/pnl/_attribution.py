@@ -299,7 +299,7 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
     The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
     """
     table, usd, coins = fills.table, fills.money, fills.table.text("coin")
-    trading = usd.fee - usd.builder_fee - usd.deployer_fee
+    trading, gain = usd.fee - usd.builder_fee - usd.deployer_fee, usd.closed_pnl - usd.fee
     px, sz, closed, fee = (np.isnan(table.number(n)) for n in ("px", "sz", "closed_pnl", "fee"))
     perp = coins.facts(money.is_perp)
     # Conversions are not trades (docs/live_service.md, section 7). Only outcome tokens convert.
@@ -317,7 +317,7 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
             "rebate": np.minimum(trading, 0.0),
             "builder_fee": usd.builder_fee,
             "deployer_fee": usd.deployer_fee,
-            "perp_net": np.where(perp, usd.closed_pnl - usd.fee, 0.0),
+            "perp_net": gain if perp.all() else gain * perp,
             "perps": perp,
             "priority_gas": filled(table.number("priority_gas", 0.0)),
             "fees_in_cost": usd.fee_in_cost,

@@ -212,10 +212,10 @@ class Table:
                 f"{self.what}: column {name} is {dtype}, not numbers. Convert it with "
                 f'pandas.to_numeric, or fetch with numbers="float"'
             ) from None
-        if infinite := int(np.isinf(values).sum()):
+        if np.isinf(values).any():
+            rows = count_text(int(np.isinf(values).sum()), "row")
             raise MissingColumns(
-                f"{self.what}: column {name} is infinite in "
-                f"{count_text(infinite, 'row')}. Correct or remove these rows"
+                f"{self.what}: column {name} is infinite in {rows}. Correct or remove these rows"
             )
         self._numbers[name] = values
         return values
