@@ -64,10 +64,19 @@ def explain_missing(extra: str) -> Iterator[None]:
 
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this installation."""
-    installer = _installer_command()
+    try:
+        own = distribution(DISTRIBUTION)
+        with_uv = (own.read_text("INSTALLER") or "").strip() == "uv"
+        record = own.read_text("direct_url.json")
+    except PackageNotFoundError:
+        with_uv, record = False, None
+    python = _quote(sys.executable)
+    installer = f"uv pip install --python {python}" if with_uv else f"{python} -m pip install"
     if (clone := clone_folder()) is not None:
         return f"{installer} -e {_quote(f'{clone}[{extra}]')}"
-    if (wheel := _install_path()) is not None and wheel.exists():
+    address = urlsplit(json.loads(record)["url"] if record else "")
+    # The wheel or folder that the package was installed from.
+    if address.scheme == "file" and (wheel := Path(unquote(address.path))).exists():
         return f"{installer} {_quote(f'{wheel}[{extra}]')}"
     return f"{installer} {' '.join(map(_quote, extra_requirements(extra)))}"
 
@@ -127,27 +136,6 @@ def extra_requirements(extra: str) -> list[str]:
         else:
             found.append(f"{item.name}{item.specifier}")
     return list(dict.fromkeys(found))
-
-
-def _install_path() -> Path | None:
-    """Return the wheel or folder that the package was installed from, if that is known."""
-    try:
-        record = distribution(DISTRIBUTION).read_text("direct_url.json")
-    except PackageNotFoundError:
-        return None
-    address = urlsplit(json.loads(record)["url"]) if record else None
-    return Path(unquote(address.path)) if address and address.scheme == "file" else None
-
-
-def _installer_command() -> str:
-    """Return the installer of this environment: pip, or uv if it has installed the package."""
-    try:
-        installer = (distribution(DISTRIBUTION).read_text("INSTALLER") or "").strip()
-    except PackageNotFoundError:
-        installer = ""
-    if installer == "uv":
-        return f"uv pip install --python {_quote(sys.executable)}"
-    return f"{_quote(sys.executable)} -m pip install"
 
 
 def _quote(text: object) -> str:

@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -220,16 +220,28 @@ def application_of(
     """
     if clock not in ("fixed", "live"):
         raise ValueError(f"clock must be 'fixed' or 'live', not {clock!r}")
-    end = store.about["now_ms"]
-    is_fixed = clock == "fixed"
+    present: int = store.about["now_ms"]
+    started, live = time.monotonic_ns(), None
+    clock_ms = now_ms or (lambda: present + (time.monotonic_ns() - started) // 1_000_000)
+    if clock == "live":
+        seed = (store.about["world"] or {}).get("seed")
+        if seed is None:
+            # Simulated rows after recorded ones could not be distinguished from them.
+            raise ValueError(
+                "clock='live' needs a simulated exchange: recordings and archives have no data "
+                "after their end. Leave clock out"
+            )
+        from toolkit.simulation.output.live_state import LiveExchange
+
+        live = LiveDocuments(LiveExchange(seed, read_last_state(store)))
     return Application(
         store,
         access,
-        now_ms=(lambda: end) if is_fixed else now_ms or _live_clock(end),
+        now_ms=(lambda: present) if live is None else clock_ms,
         at_ms=lambda: time.time_ns() // 1_000_000,
         inclusive=inclusive,
         upstream=upstream,
-        live=None if is_fixed else _live_documents(store),
+        live=live,
         api=api,
         points_per_machine=points_per_machine,
     )
@@ -268,7 +280,14 @@ def simulated_store(
         raise ValueError(f"unknown size {size!r}; choose one of {', '.join(_SIZES)}")
     mode = "-strict" if strict else ""
     name = f"{size}-{seed}{mode}-{_code_version()}.db"
-    draw_world = cache(partial(_simulate_world, seed, size))
+
+    @cache
+    def draw_world() -> "World":
+        from toolkit.simulation import simulate
+
+        if size != "tiny":  # that takes a second
+            _announce(f"simulating the {size} exchange, seed {seed}: it is saved for the next time")
+        return simulate(seed, size)
 
     def build(path: Path | None) -> Store:
         if size == "large" and path is not None:
@@ -289,14 +308,6 @@ def simulated_store(
         advice = "It will be simulated again. Set XDG_CACHE_HOME to a writable folder"
         warnings.warn(f"{message}. {advice}", stacklevel=3)
         return build(None)
-
-
-def _simulate_world(seed: int, size: str) -> "World":
-    from toolkit.simulation import simulate
-
-    if size != "tiny":  # that takes a second
-        _announce(f"simulating the {size} exchange, seed {seed}: it is saved for the next time")
-    return simulate(seed, size)
 
 
 def tiled_store(
@@ -381,25 +392,6 @@ def archived_store(archive: str | Path, *, strict: bool = False) -> Store:
     from toolkit.archive.serve import archived_store as store_of
 
     return store_of(archive, strict=strict)
-
-
-def _live_documents(store: Store) -> LiveDocuments:
-    """Return the documents that change after the end of a store's history."""
-    seed = (store.about["world"] or {}).get("seed")
-    if seed is None:
-        # Simulated rows after recorded ones could not be distinguished from them.
-        raise ValueError(
-            "clock='live' needs a simulated exchange: recordings and archives have no data after "
-            "their end. Leave clock out"
-        )
-    from toolkit.simulation.output.live_state import LiveExchange
-
-    return LiveDocuments(LiveExchange(seed, read_last_state(store)))
-
-
-def _live_clock(start_ms: int) -> Callable[[], int]:
-    started = time.monotonic_ns()
-    return lambda: start_ms + (time.monotonic_ns() - started) // 1_000_000
 
 
 def _code_version() -> str:

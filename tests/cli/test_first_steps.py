@@ -210,12 +210,11 @@ USER = "0x4a1ddfb577c46543c4485b599b97bcc3d58e77ca"
 
 def test_messages_name_options_not_functions(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "kept").mkdir()
     samples = ("fetch", "slippageHistory", "--coin", "BTC", "--start", "1d", *TINY)
     for words, message in (
         ((*samples, "--amount", "10k"), "--amount is a number of USD, such as 10000 or 1e4"),
         (("fetch", "userFills", "--user", USER), "use --base-url or TOOLKIT_BASE_URL, or offline"),
-        (("archive", "verify", "kept@badid"), "'badid'"),
+        (("archive", "verify", "kept@badid"), "`toolkit archive refresh` makes an archive"),
     ):
         shown = call(*words)
         assert shown.exit_code == 2

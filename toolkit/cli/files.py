@@ -44,24 +44,20 @@ def write_frame(frame: "pd.DataFrame", path: Path) -> None:
         write_frame(frame, other)
         fail(f"{len(frame):,} rows do not fit in an Excel sheet; they are in {other}")
     try:
-        _write_and_rename(frame, path)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                WRITERS[path.suffix](frame, file)
+                file.flush()
+                os.fsync(file.fileno())
+            mask = os.umask(0)  # the mask can only be read by setting it
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)  # only the owner can read a temporary file
+            os.replace(name, path)
+        finally:
+            Path(name).unlink(missing_ok=True)
     except OSError as error:  # if the disk is full, Python's error names no file
         raise OSError(error.errno, f"{error.strerror}; nothing was written", str(path)) from error
-
-
-def _write_and_rename(frame: "pd.DataFrame", path: Path) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            WRITERS[path.suffix](frame, file)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)  # the mask can only be read by setting it
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # only the owner can read a temporary file
-        os.replace(name, path)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def write_json_lines(
