@@ -13,7 +13,7 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import starts_group, sum_groups
-from toolkit.prepare.provenance import finish, present_ms, result_provenance
+from toolkit.prepare.provenance import finish, present_ms, state_provenance
 from toolkit.rules import staking as rules
 from toolkit.statistics.estimate import Estimate, check_level
 from toolkit.statistics.quantiles import student
@@ -282,17 +282,11 @@ def rank_stability(
     table = complete.pivot(index="week", columns="validator", values="net_apr").dropna(axis=1)
     ranked = table.rank(axis=1, ascending=False)
     figures = {"concordance": (_concordance, 0.0), "next_week": (_next_week_correlation, -1.0)}
-    params = pd.DataFrame(
-        [
-            (name, *_jackknife(ranked.to_numpy(dtype="float64"), figure, level, least))
-            for name, (figure, least) in figures.items()
-        ],
-        columns=["name", "estimate", "low", "high"],
-    )
+    values = ranked.to_numpy(dtype="float64")
+    found = [(name, *_jackknife(values, *figure, level)) for name, figure in figures.items()]
+    params = pd.DataFrame(found, columns=["name", "estimate", "low", "high"])
     ranks = pd.DataFrame({"net_apr": table.unstack(), "rank": ranked.unstack()}).reset_index()
-    facts = result_provenance(inputs) | {"helper": "staking.rank_stability"}
-    params.attrs["toolkit"] = {**facts, "level": level}
-    ranks.attrs["toolkit"] = facts
+    state_provenance((params, ranks), inputs, helper="staking.rank_stability", level=level)
     return RankStability(
         params=params,
         n=len(table),
@@ -329,7 +323,7 @@ def _next_week_correlation(ranks: Floats) -> float:
 
 
 def _jackknife(
-    ranks: Floats, figure: Callable[[Floats], float], level: float, least: float
+    ranks: Floats, figure: Callable[[Floats], float], least: float, level: float
 ) -> tuple[float, float, float]:
     """Return a figure of all weeks and its interval, from the figures without one week each."""
     estimate, n = figure(ranks), len(ranks)

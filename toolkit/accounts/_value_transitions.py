@@ -8,6 +8,7 @@ import pandas as pd
 
 from toolkit.accounts._values import values_table
 from toolkit.prepare.door import Frame
+from toolkit.prepare.groups import ratio
 from toolkit.prepare.provenance import finish
 
 EDGES = (0.0, 1e3, 1e4, 1e5, 1e6)
@@ -83,7 +84,7 @@ def migration(start: Frame, end: Frame, edges: Sequence[float] = EDGES) -> pd.Da
             "from_class": pd.array([name for name in names for _ in names], dtype="str"),
             "to_class": pd.array(names * many, dtype="str"),
             "accounts": accounts,
-            "share": np.divide(accounts, total, out=np.full(many**2, np.nan), where=total > 0),
+            "share": ratio(accounts, total),
             "value_change": np.bincount(pair, change, many**2).astype(np.float64),
         }
     )

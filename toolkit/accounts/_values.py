@@ -8,7 +8,7 @@ import pandas as pd
 
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.groups import list_keys, number_groups, number_rows, sum_groups
+from toolkit.prepare.groups import list_keys, number_groups, number_rows, ratio, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import MODES, check_one_moment, distinct_states, own_values
 
@@ -147,7 +147,6 @@ def leverage(snapshot: Frame, by: str | Iterable[str] | None = ("mode",)) -> pd.
     whole = longs + shorts
     has_ratio = known & (gross > 0) & (worth > 0)
     own = pd.Series(gross[has_ratio] / worth[has_ratio]).groupby(codes[has_ratio]).median()
-    nothing = np.full(count, np.nan)
     result = result.assign(
         accounts=np.bincount(codes[known], minlength=count),
         exposed=np.bincount(codes[known & (gross > 0)], minlength=count),
@@ -155,8 +154,8 @@ def leverage(snapshot: Frame, by: str | Iterable[str] | None = ("mode",)) -> pd.
         value=value,
         long=longs,
         short=shorts,
-        leverage=np.divide(whole, value, out=nothing.copy(), where=value > 0),
-        net=np.divide(longs - shorts, whole, out=nothing, where=whole > 0),
+        leverage=ratio(whole, value),
+        net=ratio(longs - shorts, whole),
         median_leverage=own.reindex(range(count)).to_numpy(dtype=np.float64),
     )
     return finish(result, {"snapshot": snapshot}, helper="accounts.leverage")

@@ -10,7 +10,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.builders._revenue import NEEDED, read_builder_trades, read_earnings
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import sum_groups
-from toolkit.prepare.provenance import finish, result_provenance
+from toolkit.prepare.provenance import finish, state_provenance
 from toolkit.statistics.estimate import Estimate, check_level
 from toolkit.statistics.quantiles import student
 from toolkit.times import FIRST_MONDAY, WEEK, Time, to_ms
@@ -214,13 +214,11 @@ def lifetime_value(
     money = sum_groups(place, rows.usd[inside], number * weeks).reshape(number, weeks)
     curve = _value_curve(money, watched, level)
     facts = {"helper": "builders.lifetime_value", "level": level}
-    facts = {**result_provenance({"fills": rows.table.frame}), **facts}
     names = [f"within {k} week{'s' if k > 1 else ''}" for k in curve["weeks"]]
     params = curve[["low", "high"]].copy()
     params.insert(0, "estimate", curve["value"])
     params.insert(0, "name", pd.Series(names, dtype="str"))
-    for frame in (params, curve):
-        frame.attrs["toolkit"] = facts
+    state_provenance((params, curve), {"fills": rows.table.frame}, **facts)
     return LifetimeValue(
         params=params,
         n=number,

@@ -16,7 +16,7 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingFees, warn_caller
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.groups import group_rows, list_keys, sum_groups
+from toolkit.prepare.groups import group_rows, list_keys, ratio, sum_groups
 from toolkit.prepare.money import CASH, is_in_base, is_perp, warn_missing_tokens
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book, read_roles, warn_missing_directions
@@ -93,7 +93,7 @@ def revenue(
         "fills": np.bincount(group, minlength=number),
         "volume": sum_groups(group, earned.volume, number),
         "revenue": usd,
-        "fee_bps": np.divide(usd, known, out=np.full(number, np.nan), where=known > 0) * 1e4,
+        "fee_bps": ratio(usd, known) * 1e4,
         "unpriced": np.bincount(group[earned.is_unpriced], minlength=number),
     }
     result = pd.DataFrame(columns, index=range(number))

@@ -92,7 +92,7 @@ def profile(
         missing = np.bincount(codes, np.isnan(usd), len(cells)).astype(np.int64)
         n = np.bincount(codes, minlength=len(cells)) - missing
         sums = np.bincount(codes, np.nan_to_num(usd), len(cells))
-        mean = np.divide(sums, n, out=np.full(len(cells), np.nan), where=n > 0)
+        mean = groups.ratio(sums, n)
         picks = dict(zip(names, rank_quantiles(usd, codes, n, names.values()), strict=True))
         sides.append(cells.assign(side=side, n=n, mean_usd=mean, **picks, missing=missing))
     rows = pd.concat(sides, ignore_index=True)
@@ -145,7 +145,7 @@ def imbalance(depth: Frame) -> pd.DataFrame:
     table.require((*SIDES.values(), *place))
     ask, bid = (table.number(name) for name in SIDES.values())
     total = bid + ask
-    share = np.divide(bid - ask, total, out=np.full(len(table), np.nan), where=total > 0)
+    share = groups.ratio(bid - ask, total)
     result = table.columns(place).assign(total_usd=total, imbalance=share)
     dex, coin = (table.text(name).sorted().codes for name in MARKET)
     order = np.lexsort((share, table.number("bps"), coin, dex, table.ms(TIME)))

@@ -1,12 +1,12 @@
 """A maker's days: what spreads earned, what prices took back, and what the inventory made."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Names, utc_times
 from toolkit.prepare.fills import Fills, check_chains
@@ -17,11 +17,11 @@ from toolkit.prepare.money import dex_of
 from toolkit.prepare.prices import PriceHistory, list_spans, span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book
-from toolkit.prepare.steps import Steps
 from toolkit.times import DAY, SECOND
 
 _NEEDED: Final = ("coin", "px", "sz", "side", "time", "start_position", "crossed", "fee")
 _GROUPS: Final = ("user", "coin", "dex", "day")
+_ADVERSE: Final = "adverse_{:g}s"
 
 
 def maker_days(
@@ -131,7 +131,14 @@ def maker_days(
     }
     if funding is None:
         sums["funding"] = np.full(number, np.nan)
-    names = ["spread", "taking", _adverse(spans[-1]), "inventory", "rebates", "fees"]
+    names = [
+        "spread",
+        "taking",
+        _ADVERSE.format(spans[-1] / SECOND),
+        "inventory",
+        "rebates",
+        "fees",
+    ]
     net = np.sum([sums[name] for name in names], axis=0) + np.nan_to_num(sums["funding"])
     age = np.full(number, np.nan)
     np.fmax.at(age, codes, cells["mark_age_seconds"].to_numpy(np.float64))
@@ -142,39 +149,20 @@ def maker_days(
     return finish(result, inputs, helper="execution.maker_days", by=keys)
 
 
-class _Days(NamedTuple):
-    """Days of each coin, from its first fill to the day of its last one.
-
-    - ``of_fill``: the number of each fill's day
-    - ``is_first``: whether it is the first day of its coin
-    - ``day``: the day since 1970
-    - ``step``: the last fill until the end of the day
-    """
-
-    of_fill: Ints
-    is_first: Flags
-    day: Ints
-    step: Ints
-
-
-def _find_days(steps: Steps) -> _Days:
-    day = steps.ms // DAY
-    heads = np.flatnonzero(steps.first)
-    lengths = day[np.flatnonzero(steps.last)] - day[heads] + 1
-    begins = np.append(0, np.cumsum(lengths))
-    of_fill = begins[steps.chain] + day - day[heads][steps.chain]
-    step = np.zeros(begins[-1], dtype=np.int64)
-    step[of_fill] = np.arange(len(day))
-    is_first = np.isin(np.arange(begins[-1]), begins[:-1])
-    days = np.arange(begins[-1]) - np.repeat(begins[:-1] - day[heads], lengths)
-    return _Days(of_fill, is_first, days, np.maximum.accumulate(step))
-
-
 def _day_cells(fills: Fills, marks: PriceHistory, spans: list[int], age_ms: int) -> pd.DataFrame:
     """Return the parts of the PnL of each coin and day."""
     table, steps, money = fills.table, fills.steps, fills.money
-    rows, days = steps.rows, _find_days(steps)
-    count, step = len(days.day), days.step
+    rows, heads = steps.rows, np.flatnonzero(steps.first)
+    # Days of each coin, from its first fill to the day of its last one.
+    day = steps.ms // DAY
+    lengths = day[np.flatnonzero(steps.last)] - day[heads] + 1
+    begins = np.append(0, np.cumsum(lengths))
+    first, count = begins[:-1], int(begins[-1])
+    of_fill = begins[steps.chain] + day - day[heads][steps.chain]
+    days = np.arange(count) - np.repeat(first - day[heads], lengths)
+    step = np.zeros(count, dtype=np.int64)
+    step[of_fill] = np.arange(len(day))
+    step = np.maximum.accumulate(step)  # the last fill until the end of the day
     coin, px, usd = table.text("coin").take(rows), table.number("px")[rows], money.price[rows]
     size = steps.sizes(steps.change)
     mid, _ = marks.before(coin, steps.ms, age_ms)
@@ -185,32 +173,32 @@ def _day_cells(fills: Fills, marks: PriceHistory, spans: list[int], age_ms: int)
     edge = np.where(priced, size * (mid - px) * usd, 0.0)
 
     def total(values: Any) -> Floats:
-        return sum_groups(days.of_fill, values, count)
+        return sum_groups(of_fill, values, count)
 
     parts = {
         "spread": total(np.where(maker, edge, 0.0)),
         "taking": total(np.where(maker, 0.0, edge)),
     }
     for span, gain in zip(spans, gains, strict=True):
-        parts[_adverse(span)] = total(np.where(maker, np.nan_to_num(gain), 0.0))
+        parts[_ADVERSE.format(span / SECOND)] = total(np.where(maker, np.nan_to_num(gain), 0.0))
     # The change of the positions at mids, less what was paid for them.
     held, start = steps.sizes(steps.end)[step], np.zeros(count)
     start[1:] = held[:-1]
-    start[days.is_first] = steps.sizes(steps.start)[steps.first]
-    end_px, end_age = marks.last_at(coin.take(step), (days.day + 1) * DAY - 1)
+    start[first] = steps.sizes(steps.start)[steps.first]
+    end_px, end_age = marks.last_at(coin.take(step), (days + 1) * DAY - 1)
     start_px = np.append(np.nan, end_px)[:count]
-    start_px[days.is_first] = mid[steps.first]
+    start_px[first] = mid[steps.first]
     worth = np.where(held == 0, 0.0, held * end_px) - np.where(start == 0, 0.0, start * start_px)
     change = worth * usd[step] - total((size + steps.sizes(steps.gap)) * px * usd)
     fee, in_cost = money.fee[rows], money.fee_in_cost[rows]
     owned = money.builder_fee[rows] + money.deployer_fee[rows]
     rebate = np.maximum(owned - fee - in_cost, 0.0)
-    shown = parts["spread"] + parts["taking"] + parts[_adverse(spans[-1])]
+    shown = parts["spread"] + parts["taking"] + parts[_ADVERSE.format(spans[-1] / SECOND)]
     return pd.DataFrame(
         {
             "user": Names(steps.user[step], steps.users).texts(),
             "coin": coin.texts(step),
-            "day": days.day * DAY,
+            "day": days * DAY,
             "fills": total(np.ones(len(rows))),
             "volume": total(money.volume[rows]),
             **parts,
@@ -223,10 +211,6 @@ def _day_cells(fills: Fills, marks: PriceHistory, spans: list[int], age_ms: int)
             "mark_age_seconds": np.where(held == 0, np.nan, end_age),
         }
     )
-
-
-def _adverse(span: int) -> str:
-    return f"adverse_{span / SECOND:g}s"
 
 
 def _read_funding(fills: Fills, funding: Frame) -> pd.DataFrame:

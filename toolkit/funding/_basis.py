@@ -12,7 +12,7 @@ from toolkit.errors import MissingColumns
 from toolkit.funding._rates import HOURS_A_YEAR
 from toolkit.prepare.door import NATIVE_DEX, Frame, Table, utc_times
 from toolkit.prepare.money import join_names
-from toolkit.prepare.provenance import frame_provenance, result_provenance
+from toolkit.prepare.provenance import frame_provenance, state_provenance
 from toolkit.statistics.bootstrap import DRAWS, Sampling
 from toolkit.statistics.estimate import Estimate
 from toolkit.statistics.quantiles import student
@@ -145,11 +145,9 @@ def basis(
     for coin, own in hours.groupby("coin", sort=True):
         figures += _measure_basis(str(coin), own, how)
     rates = _weigh_rates(hours, how)
-    facts = result_provenance({"contexts": contexts}) | {"helper": "funding.basis"}
     params = pd.DataFrame(figures, columns=list(_FIGURES)).astype(_FIGURES)
     table = hours[["coin", "time", "basis_bps", "rate", "open_interest_usd"]]
-    for frame in (params, rates, table):
-        frame.attrs["toolkit"] = facts
+    state_provenance((params, rates, table), {"contexts": contexts}, helper="funding.basis")
     return PerpBasis(
         params=params, n=int(table["basis_bps"].notna().sum()), level=level, rates=rates,
         hours=table, method="first-order autoregression by the hour; bootstrap by day",

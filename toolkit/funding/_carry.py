@@ -185,7 +185,8 @@ def hedged_carry(
     funding, samples, usd, days, fee_bps, block_hours, level, draws, seed, interval_hours
         As for `carry`; `usd` is the notional of each leg.
     spot_bps : float or mapping of coin to float
-        Slippage of one spot order of this size, in basis points, positive; coins of `funding`.
+        Slippage of one spot order of this size, in basis points, positive; coins of `funding`. The
+        net of a coin that a mapping lacks is missing.
     spot_fee_bps : float
         Trading fee of one spot fill, in basis points; positive is paid.
     basis_bps : float or mapping of coin to float, default 0

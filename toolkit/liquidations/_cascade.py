@@ -1,6 +1,6 @@
 """Liquidation cascades: forced trades move the price, which forces more trades."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.liquidations._impact_laws import ImpactLaws, estimate_laws
 from toolkit.liquidations._margin_buffers import Margins, read_margins
-from toolkit.liquidations._margin_tiers import LeverageLimits, Tiers
+from toolkit.liquidations._margin_tiers import LeverageLimits
 from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.provenance import state_provenance
@@ -124,78 +124,6 @@ class _Round(NamedTuple):
     flow: Floats
     unpriced: float
     move: float
-
-
-class _Exchange(NamedTuple):
-    """Accounts in the order of their distance from liquidation, and how forced trades move prices.
-
-    - ``distance``, ``equity`` (array of float, (accounts,))
-    - ``starts`` (array of int, (accounts + 1,)): place of each account's first position
-    - ``owner``, ``coin`` (array of int, (positions,)): places of the account and of the coin
-    - ``value`` (array of float, (positions,)): signed values at the mark prices, USD
-    - ``tiers``: tiers of the positions
-    - ``names``: the accounts, by distance
-    - ``laws``, ``lasting``, ``backstop_trades``: the impact, and the arguments of `cascade`
-    - ``place``: place of the shocked coin
-    """
-
-    distance: Floats
-    equity: Floats
-    starts: Ints
-    owner: Ints
-    coin: Ints
-    value: Floats
-    tiers: Tiers
-    names: pd.DataFrame
-    laws: ImpactLaws
-    lasting: float
-    backstop_trades: bool
-    place: int
-
-    def run(self, shock: Floats, draw: int = 0) -> list[_Round]:
-        """Return the rounds of liquidations that follow from the shocks of all coins.
-
-        - ``draw``: number of the resample of the impact; 0 is the estimate
-        """
-        gone = np.zeros(len(self.equity), bool)
-        traded = np.zeros(len(shock))
-        move = shock
-        rounds: list[_Round] = []
-        while np.isfinite(move[self.place]):
-            # Nobody is liquidated while no price has moved by more than the account's distance.
-            near = int(np.searchsorted(self.distance, np.abs(move).max(), side="right"))
-            last = int(self.starts[near])
-            owner, coin, value = self.owner[:last], self.coin[:last], self.value[:last]
-            moved = value * (1 + move[coin])
-            margin = maintenance(
-                np.abs(moved), self.tiers.max_leverage[:last], self.tiers.lower_bound[:last]
-            )
-            equity = self.equity[:near] + sum_groups(owner, moved - value, near)
-            required = sum_groups(owner, margin, near)
-            is_hit = (equity < required) & ~gone[:near]
-            if not is_hit.any():
-                break
-            gone[:near] |= is_hit
-            trades = is_hit & (self.backstop_trades | (equity >= BACKSTOP_SHARE * required))
-            flow = -sum_groups(coin, np.where(trades[owner], moved, 0.0), len(shock))
-            traded = traded + flow
-            pushed = self.laws.moves(traded, draw)
-            unknown = np.isnan(pushed) & (np.arange(len(shock)) != self.place)
-            pushed = np.where(unknown, 0.0, pushed)
-            move = shock + (1 + shock) * np.maximum(self.lasting * pushed, _LOWEST_PRICE - 1)
-            rounds.append(
-                _Round(
-                    accounts=np.flatnonzero(is_hit),
-                    equity=equity[is_hit],
-                    required=required[is_hit],
-                    notional=sum_groups(owner, np.abs(moved), near)[is_hit],
-                    positions=int(is_hit[owner].sum()),
-                    flow=flow,
-                    unpriced=float(np.abs(moved)[is_hit[owner] & unknown[coin]].sum()),
-                    move=float(move[self.place]),
-                )
-            )
-        return rounds
 
 
 def cascade(
@@ -316,10 +244,9 @@ def cascade(
         raise ValueError(
             f"positions: no position is in {coin!r}. Choose one of {name_some(names, 8)}"
         )
-    exchange = _rank_accounts(
-        margins, held, coins, laws=laws, lasting=lasting, backstop_trades=backstop_trades,
-        place=place,
-    )  # fmt: skip
+    accounts_by_distance, run = _rank_accounts(
+        margins, held, coins, laws, place, lasting, backstop_trades=backstop_trades
+    )
     of_other = betas.get if isinstance(betas, Mapping) else lambda name, _: betas
     sums: list[dict[str, float]] = []
     rounds: list[dict[str, float]] = []
@@ -327,7 +254,7 @@ def cascade(
     for shock in shocks:
         first = np.array([max(of_other(name, 0.0) * shock, -1.0) for name in coins])
         first[place] = shock
-        made, *drawn = (exchange.run(first, draw) for draw in range(len(laws.a)))
+        made, *drawn = (run(first, draw) for draw in range(len(laws.a)))
         final, *moves = (found[-1].move if found else shock for found in (made, *drawn))
         low, high = bootstrap_interval(np.array(moves), laws.blocks, level)
         low, high = min(low, final), max(high, final)
@@ -347,7 +274,7 @@ def cascade(
             total = {name: value + row[name] for name, value in total.items()}
             rounds.append({"shock": shock, "round": number, **row})
             gone.append(
-                exchange.names.iloc[found.accounts].assign(
+                accounts_by_distance.iloc[found.accounts].assign(
                     shock=shock,
                     round=number,
                     notional=found.notional,
@@ -397,27 +324,70 @@ def _warn_unmeasured(held: pd.DataFrame, margins: Margins, unknown: Flags) -> No
 
 
 def _rank_accounts(
-    margins: Margins, held: pd.DataFrame, coins: list[str], **rules: Any
-) -> _Exchange:
-    """Return the accounts by their distance from liquidation; those without one are last.
+    margins: Margins,
+    held: pd.DataFrame,
+    coins: list[str],
+    laws: ImpactLaws,
+    place: int,
+    lasting: float,
+    *,
+    backstop_trades: bool,
+) -> tuple[pd.DataFrame, Callable[[Floats, int], list[_Round]]]:
+    """Return the accounts by their distance from liquidation, and the function of the rounds.
 
-    No price falls below 0, so an account that no move liquidates is never liquidated here.
+    Accounts without a distance are last, and are never liquidated.
     """
     distance = margins.distances(held)
     rank = np.argsort(distance, kind="stable")
-    place = np.empty_like(rank)
-    place[rank] = np.arange(len(rank))
-    owner = place[margins.account]
-    order = np.argsort(owner, kind="stable")
-    tiers = margins.tiers
-    return _Exchange(
-        distance=distance[rank][: np.count_nonzero(~np.isnan(distance))],
-        equity=margins.equity[rank],
-        starts=np.searchsorted(owner[order], np.arange(len(rank) + 1)),
-        owner=owner[order],
-        coin=pd.Index(coins).get_indexer(pd.Index(held["coin"]))[order].astype(np.int64),
-        value=(held["notional"] * np.sign(held["szi"])).to_numpy()[order],
-        tiers=Tiers(tiers.max_leverage[order], tiers.lower_bound[order], tiers.source),
-        names=margins.table.iloc[rank].reset_index(drop=True),
-        **rules,
+    distance, equities = (
+        distance[rank][: np.count_nonzero(~np.isnan(distance))],
+        margins.equity[rank],
     )
+    own = np.argsort(rank)[margins.account]
+    order = np.argsort(own, kind="stable")
+    owners, tiers = own[order], margins.tiers
+    starts = np.searchsorted(owners, np.arange(len(rank) + 1))
+    coin_codes = pd.Index(coins).get_indexer(pd.Index(held["coin"]))[order].astype(np.int64)
+    values = (held["notional"] * np.sign(held["szi"])).to_numpy()[order]
+    most, low = tiers.max_leverage[order], tiers.lower_bound[order]
+
+    def run(shock: Floats, draw: int) -> list[_Round]:
+        """Return the rounds of liquidations that follow from the shocks of all coins."""
+        gone = np.zeros(len(equities), bool)
+        traded = np.zeros(len(shock))
+        move = shock
+        rounds: list[_Round] = []
+        while np.isfinite(move[place]):
+            # Nobody is liquidated while no price has moved by more than the account's distance.
+            near = int(np.searchsorted(distance, np.abs(move).max(), side="right"))
+            last = int(starts[near])
+            owner, coin, value = owners[:last], coin_codes[:last], values[:last]
+            moved = value * (1 + move[coin])
+            equity = equities[:near] + sum_groups(owner, moved - value, near)
+            required = sum_groups(owner, maintenance(np.abs(moved), most[:last], low[:last]), near)
+            is_hit = (equity < required) & ~gone[:near]
+            if not is_hit.any():
+                break
+            gone[:near] |= is_hit
+            trades = is_hit & (backstop_trades | (equity >= BACKSTOP_SHARE * required))
+            flow = -sum_groups(coin, np.where(trades[owner], moved, 0.0), len(shock))
+            traded = traded + flow
+            pushed = laws.moves(traded, draw)
+            unknown = np.isnan(pushed) & (np.arange(len(shock)) != place)
+            pushed = np.where(unknown, 0.0, pushed)
+            move = shock + (1 + shock) * np.maximum(lasting * pushed, _LOWEST_PRICE - 1)
+            rounds.append(
+                _Round(
+                    accounts=np.flatnonzero(is_hit),
+                    equity=equity[is_hit],
+                    required=required[is_hit],
+                    notional=sum_groups(owner, np.abs(moved), near)[is_hit],
+                    positions=int(is_hit[owner].sum()),
+                    flow=flow,
+                    unpriced=float(np.abs(moved)[is_hit[owner] & unknown[coin]].sum()),
+                    move=float(move[place]),
+                )
+            )
+        return rounds
+
+    return margins.table.iloc[rank].reset_index(drop=True), run

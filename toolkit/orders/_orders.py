@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit.arrays import Flags, Ints
 from toolkit.contract.order_states import order_state_group
 from toolkit.prepare.door import Frame, Names
-from toolkit.prepare.groups import group_rows, list_keys, sum_groups
+from toolkit.prepare.groups import group_rows, list_keys, ratio, sum_groups
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import finish
 from toolkit.statistics.estimate import check_level, wilson_interval
@@ -246,7 +246,7 @@ def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataF
         "partly": count((filled > 0) & (filled < original)),
         "asked_usd": asked,
         "filled_usd": got,
-        "ratio": np.divide(got, asked, out=np.full(number, np.nan), where=asked > 0),
+        "ratio": ratio(got, asked),
         "unsized": count(is_unsized),
     }
     facts = {"helper": "orders.fill_ratio", "by": keys}

@@ -13,7 +13,7 @@ from toolkit.performance import _ratios as ratios
 from toolkit.performance._sheet_tables import Columns, known_returns, read_returns
 from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import split_groups
-from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.provenance import state_provenance
 from toolkit.statistics.estimate import Estimate, check_level
 from toolkit.statistics.quantiles import normal, scipy_part
 from toolkit.statistics.shrinkage import shrink_estimates
@@ -176,8 +176,8 @@ def skill(
         columns=["name", "estimate", "low", "high"],
     ).astype({"name": "str"})
     accounts = table[list(_COLUMNS)].astype(_COLUMNS)
-    facts = {**result_provenance({"returns": source.frame}), "helper": "performance.skill"}
-    params.attrs["toolkit"] = accounts.attrs["toolkit"] = {**facts, "measure": measure}
+    facts = {"helper": "performance.skill", "measure": measure}
+    state_provenance((params, accounts), {"returns": source.frame}, **facts)
     return Skill(
         params=params,
         n=int(known.sum()),

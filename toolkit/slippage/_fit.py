@@ -9,7 +9,7 @@ import pandas as pd
 
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.provenance import state_provenance
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.slippage import _likelihood
 from toolkit.slippage._means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
@@ -224,12 +224,10 @@ def fit(
         pd.DataFrame(made, columns=list(types)).astype(types)
         for made, types in ((params, _PARAMS), (groups, _GROUPS), (points, _POINTS))
     ]
-    facts = result_provenance({"samples": table.frame}) | {"helper": "slippage.fit", "level": level}
-    for place, frame in enumerate(tables):
-        if place < 2:
-            frame = frame.sort_values(["coin", "side"], kind="stable", ignore_index=True)
-        frame.attrs["toolkit"] = facts
-        tables[place] = frame
+    for place in (0, 1):
+        by_side = tables[place].sort_values(["coin", "side"], kind="stable", ignore_index=True)
+        tables[place] = by_side
+    state_provenance(tables, {"samples": table.frame}, helper="slippage.fit", level=level)
     by = "day" if block_days == 1 else f"{block_days} days"
     return SlippageFit(
         params=tables[0],

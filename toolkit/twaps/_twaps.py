@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats, Ints
+from toolkit.prepare import groups
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table
-from toolkit.prepare.groups import group_columns, list_keys, number_groups, number_rows, sum_groups
 from toolkit.prepare.money import dex_of
 from toolkit.prepare.provenance import account_names, finish, present_ms
 from toolkit.rules.twaps import SLICE_MS
@@ -89,7 +89,7 @@ def adherence(twaps: Frame, *, at: Time | None = None) -> pd.DataFrame:
     passed, lasts = _read_schedule(table, _snapshot_ms(table, at))
     passed[table.flag("waiting")[0]] = np.nan
     total, executed = table.number("total_sz"), table.number("executed_sz")
-    elapsed, progress = _ratio(passed, lasts), _ratio(executed, total)
+    elapsed, progress = groups.ratio(passed, lasts), groups.ratio(executed, total)
     result = table.columns((*ORDER, "is_buy", *sizes), (), sizes).assign(
         elapsed=elapsed,
         progress=progress,
@@ -98,7 +98,7 @@ def adherence(twaps: Frame, *, at: Time | None = None) -> pd.DataFrame:
         left_secs=(lasts - passed) / SECOND,
         slices_due=np.floor(passed / SLICE_MS),
         slice_number=table.number("slice_number"),
-        avg_px=_ratio(table.number("executed_ntl"), executed),
+        avg_px=groups.ratio(table.number("executed_ntl"), executed),
     )
     result = result.sort_values(list(ORDER), kind="stable")
     return finish(result, {"twaps": table.frame}, helper="twaps.adherence")
@@ -168,17 +168,17 @@ def pressure(
     0    BTC     4.0    400.0             800.0
     """
     taken = ("orders", "waiting", "buy_sz", "sell_sz", "net_sz", "unpriced", "remaining_sz")
-    keys = list_keys(by, taken)
+    keys = groups.list_keys(by, taken)
     table = Table(twaps, "twaps")
     table.require(("market", "is_buy", "remaining_sz", *_SCHEDULE))
     passed, lasts = _read_schedule(table, _snapshot_ms(table, at))
     dexes = {"dex": table.text("market").renamed(dex_of).texts()}
     columns = {
-        key: dexes[key] if key in dexes else group_columns(table, [key])[key] for key in keys
+        key: dexes[key] if key in dexes else groups.group_columns(table, [key])[key] for key in keys
     }
     columns_by = pd.DataFrame(columns, index=range(len(table)))
-    group, groups = number_groups(columns_by, missing_last=True)
-    number = len(groups) if keys else 1  # without keys one row, also of no orders
+    group, found_groups = groups.number_groups(columns_by, missing_last=True)
+    number = len(found_groups) if keys else 1  # without keys one row, also of no orders
     runs, px = ~table.flag("waiting")[0], _mark_prices(table, prices)
     is_priced = runs & ~np.isnan(px)
     # An order may have executed a little more than its size.
@@ -193,14 +193,14 @@ def pressure(
     found: dict[str, Any] = {
         name: np.bincount(group[kept], minlength=number) for name, kept in counts.items()
     }
-    found |= {name: sum_groups(group, size, number) for name, size in sizes.items()}
+    found |= {name: groups.sum_groups(group, size, number) for name, size in sizes.items()}
     has_price = np.bincount(group[is_priced], minlength=number) > 0
     for name, values in usd.items():
-        sums = sum_groups(group, np.where(is_priced, values, 0.0), number)
+        sums = groups.sum_groups(group, np.where(is_priced, values, 0.0), number)
         found[name] = np.where(has_price, sums, np.nan)
     found["unpriced"] = found.pop("unpriced")
     inputs = {"twaps": table.frame, "prices": prices}
-    result = pd.DataFrame({**groups, **found}, index=range(number))
+    result = pd.DataFrame({**found_groups, **found}, index=range(number))
     return finish(result, inputs, helper="twaps.pressure", by=keys)
 
 
@@ -284,7 +284,7 @@ def linked(
     owner = trades.text("user") if trades.has("user") else nobody
     own = (trades.text("coin").among(market), owner.among(address), twap_id)
     orders = (market.codes, address.codes, table.ids("twap_id")[0])
-    number, count = number_rows(*map(np.append, orders, own)), len(table)
+    number, count = groups.number_rows(*map(np.append, orders, own)), len(table)
     number, of_slice = number[:count], number[count:]
     until = np.full(len(number) + len(of_slice), NO_TIME)
     np.maximum.at(until, number, _snapshot_ms(table, at))
@@ -293,7 +293,7 @@ def linked(
     sz, px = trades.number("sz"), trades.number("px")
     executed_sz, executed_ntl = (table.number(name) for name in sums)
     n, filled_sz, filled_ntl = (
-        sum_groups(of_slice[kept], part[kept], len(until))[number]
+        groups.sum_groups(of_slice[kept], part[kept], len(until))[number]
         for part in (np.ones(len(trades)), sz, px * sz)
     )
     missing = executed_sz - filled_sz
@@ -332,8 +332,3 @@ def _read_schedule(table: Table, at: Ints) -> tuple[Floats, Floats]:
     passed = np.maximum(at - table.ms("start_time_ms"), 0).astype(np.float64)
     by_slices = table.number("slice_number", default=np.nan) * SLICE_MS
     return np.where(passed > lasts, np.minimum(by_slices, lasts), passed), lasts
-
-
-def _ratio(above: Floats, below: Floats) -> Floats:
-    """Return the ratio of two columns; missing where the second one is not above 0."""
-    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
