@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.plots import formats
-from toolkit.widgets import view_html
 from toolkit.plots.tables import Column
+from toolkit.widgets import view_html
 
 NASTY = '<img src=x onerror="alert(1)">&\'"'
 
