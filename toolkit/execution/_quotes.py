@@ -239,11 +239,6 @@ def tape_columns(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return group_columns(Table(columns, "fills", "trades of a tape"), keys)
 
 
-def _coin_names(trades: pd.DataFrame) -> Names:
-    coin = trades["coin"].cat
-    return Names(coin.codes.to_numpy().astype(np.int64), list(coin.categories))
-
-
 def quotes(tape: Frame, *, max_age: str | float = "60s") -> pd.DataFrame:
     """Estimate bid, ask and mid from the tape: prices for `fill_quality`, `spreads`, `markout`.
 
@@ -309,7 +304,8 @@ def quotes(tape: Frame, *, max_age: str | float = "60s") -> pd.DataFrame:
 def _estimate_quotes(table: Table, age_ms: int) -> pd.DataFrame:
     trades = read_tape(table)
     ms, px, sign = (trades[name].to_numpy() for name in ("ms", "px", "sign"))
-    coin = _coin_names(trades)
+    names = trades["coin"].cat
+    coin = Names(names.codes.to_numpy().astype(np.int64), list(names.categories))
     spread = np.full((len(coin.values), 3), np.nan)
     places = {name: code for code, name in enumerate(coin.values)}
     for name, rows in rows_by_coin(price_changes(trades, age_ms)):

@@ -163,7 +163,10 @@ def skill(
     table.loc[known, "shrunk"] = shrunk.values
     table.loc[known, "low"], table.loc[known, "high"] = shrunk.low, shrunk.high
     tested = table["p"].notna().to_numpy() | known
-    table.loc[tested, "q"] = _discovery_rates(table.loc[tested, "p"].to_numpy(np.float64))
+    if tested.any():  # an unknown p counts as 1, and has no rate
+        p = table.loc[tested, "p"].astype("float64")
+        rates = scipy_part("stats").false_discovery_control(p.fillna(1.0))
+        table.loc[tested, "q"] = np.where(p.isna(), NAN, rates)
     order = "shrunk" if table["shrunk"].notna().any() else "value"
     table = table.sort_values([order, "user"], ascending=[False, True], ignore_index=True)
     table["rank"] = table[order].rank(ascending=False, method="min").astype("Int64")
@@ -228,12 +231,6 @@ def _measure(
     if measure == "mean":
         return float(values.mean()) * periods, ratios.long_run_error(values) * periods
     return ratios.sharpe_ratio(values) * sqrt(periods), ratios.sharpe_error(values) * sqrt(periods)
-
-
-def _discovery_rates(p: Floats) -> Floats:
-    """Return the false discovery rates; an unknown p counts as 1, and has none."""
-    rates = scipy_part("stats").false_discovery_control(np.nan_to_num(p, nan=1.0)) if len(p) else p
-    return np.where(np.isnan(p), NAN, rates)
 
 
 def _persistence(halves: pd.DataFrame, level: float) -> tuple[float, float, float]:

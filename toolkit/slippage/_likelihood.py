@@ -57,9 +57,11 @@ def _search(start: Floats, rows: BoundedCosts, free: int) -> Floats | None:
     # The optimiser asks for value, score and Hessian of a point one after the other.
     @lru_cache(maxsize=2)
     def derivatives(point: tuple[float, ...]) -> tuple[float, Floats, Floats]:
-        value, score, hessian = _total_likelihood(np.array([*point, *fixed]), rows)
+        value, scores, hessians = _likelihood_of_rows(np.array([*point, *fixed]), rows)
         scale = -1.0 / len(rows.size)
-        return scale * value, scale * score[:free], scale * hessian[:free, :free]
+        score = np.array([score_of_rows.sum() for score_of_rows in scores])
+        hessian = _sum_hessian(hessians)[:free, :free]
+        return scale * float(value.sum()), scale * score[:free], scale * hessian
 
     def stop_outside(point: Floats) -> None:
         if is_at_an_end(point) or (free == 3 and point[2] <= _FLATTEST):
@@ -125,15 +127,6 @@ def _start_values(rows: BoundedCosts) -> Floats:
     k, log_a = np.polyfit(x, y, 1)
     spread = float(np.std(y - log_a - k * x))
     return _clip_to_range(np.array([log_a, k, np.log(max(spread, 0.01))]))
-
-
-def _total_likelihood(theta: Floats, rows: BoundedCosts) -> tuple[float, Floats, Floats]:
-    value, scores, hessians = _likelihood_of_rows(theta, rows)
-    return (
-        float(value.sum()),
-        np.array([score_of_rows.sum() for score_of_rows in scores]),
-        _sum_hessian(hessians),
-    )
 
 
 def _likelihood_of_rows(
