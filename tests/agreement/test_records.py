@@ -57,7 +57,7 @@ BEYOND: dict[type[r.Record], set[str]] = {
         "delta.operation",
         "delta.interestAmount",
         "delta.dex",
-    },
+    }
 }
 
 # Fields for which a sentence of the specification allows more than its type column.

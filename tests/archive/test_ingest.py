@@ -9,14 +9,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.archive.world import (
-    START,
-    USER,
-    archived_rows,
-    error_kinds,
-    fill_session,
-    make_fills,
-)
+from tests.archive.world import START, USER, archived_rows, error_kinds, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.errors import ArchiveError, UnknownField
 

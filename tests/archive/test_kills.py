@@ -11,13 +11,7 @@ import toolkit as tk
 from tests.archive import bucket
 from tests.archive.kills import FILLS, USERS
 from tests.archive.processes import finish, run
-from tests.archive.world import (
-    START,
-    archived_rows,
-    archived_words,
-    error_kinds,
-    fill_session,
-)
+from tests.archive.world import START, archived_rows, archived_words, error_kinds, fill_session
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import table_digest
 

@@ -10,14 +10,7 @@ from contextlib import contextmanager
 
 import toolkit as tk
 from tests.archive.commands import run_command, serving
-from tests.archive.world import (
-    CANARY,
-    START,
-    USER,
-    fill_session,
-    fill_store,
-    make_fills,
-)
+from tests.archive.world import CANARY, START, USER, fill_session, fill_store, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS

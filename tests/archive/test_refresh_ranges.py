@@ -9,14 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolkit as tk
-from tests.archive.world import (
-    START,
-    USER,
-    StopsAfter,
-    error_kinds,
-    fill_session,
-    make_fills_at,
-)
+from tests.archive.world import START, USER, StopsAfter, error_kinds, fill_session, make_fills_at
 from toolkit.archive import open as open_archive
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ServiceDown

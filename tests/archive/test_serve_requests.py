@@ -3,15 +3,7 @@
 import pytest
 
 import toolkit as tk
-from tests.archive.offline import (
-    FILLS,
-    OTHER,
-    A,
-    B,
-    C,
-    archive_two_ranges,
-    offline_session,
-)
+from tests.archive.offline import FILLS, OTHER, A, B, C, archive_two_ranges, offline_session
 from tests.archive.world import START, USER, fill_session
 from toolkit.archive import open as open_archive
 from toolkit.errors import IncompleteWarning

@@ -5,14 +5,7 @@ import pyarrow as pa
 import pytest
 
 import toolkit as tk
-from tests.archive.world import (
-    START,
-    USER,
-    archived_rows,
-    error_kinds,
-    fill_session,
-    make_fills,
-)
+from tests.archive.world import START, USER, archived_rows, error_kinds, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import forget

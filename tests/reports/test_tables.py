@@ -28,10 +28,7 @@ def test_missing_value_is_dash():
 def test_saved_table_has_all_digits():
     """The files have the digits that the table does not show."""
     frame = pd.DataFrame({"coin": ["<BTC>"], "net": [Decimal("1234.567")], "other": [1]})
-    columns = [
-        Column("coin", "coin", number=False),
-        Column("net", "net", formats.whole_dollars),
-    ]
+    columns = [Column("coin", "coin", number=False), Column("net", "net", formats.whole_dollars)]
     html = table("Net of coins", frame, columns)._repr_html_()
     page = PageContent(html)
     assert page.tables == ["coin,net\n<BTC>,1234.567\n"]
@@ -43,10 +40,7 @@ def test_saved_table_has_all_digits():
 
 
 def test_number_columns_have_number_class():
-    columns = [
-        Column("size", "size", formats.whole_number),
-        Column("side", "side", number=False),
-    ]
+    columns = [Column("size", "size", formats.whole_number), Column("side", "side", number=False)]
     html = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns)._repr_html_()
     assert '<th scope="row" class="tk-number">1,000</th><td>buy</td>' in html
     turned = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns[::-1])
