@@ -261,16 +261,15 @@ DEPOSITS = [
 ]
 REVOKED = [with_user(row) for row in (make_fill(1, 0.0), make_fill(7, 3.0, time=NOW + HOUR + 1))]
 HOURS = [make_payment(0), make_payment(1)]
+NO_TRADES = ((5.0, "B"), (5.0, "B"), (6.0, "A"))
+NO_IDS = [make_fill(2, *fill) | {"tid": 0, "oid": oid} for oid, fill in enumerate(NO_TRADES)]
 BREAKS = [
     # operation, rows, and (kind, group) of the breaks that they show
     (LATEST, LATE, []),  # the oldest tie may be cut
     (FILLS, LATE[::-1], [("chain", "breaks")]),
     (LATEST, [make_fill(3, 2.0), make_fill(1, 0.0), make_fill(2, 1.0)], [("order", "breaks")]),
-    (
-        FILLS,
-        [make_fill(1, 0.0), *[make_fill(2, 1.0)] * 2, make_fill(3, 2.0)],
-        [("repeat", "breaks")],
-    ),
+    (FILLS, [make_fill(1, 0.0), *[make_fill(2, 1)] * 2, make_fill(3, 2)], [("repeat", "breaks")]),
+    (FILLS, [make_fill(1, 4.0), *NO_IDS, make_fill(3, 6.0)], []),
     # two sides of an own trade
     (FILLS, [make_fill(1, 5.0), make_fill(1, 5.0, "A"), make_fill(2, 5.0)], []),
     # A buy pays its fee in the token; less than a unit of the written balance is rounding.

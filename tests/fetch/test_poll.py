@@ -112,6 +112,14 @@ def test_poll_keeps_snapshot_limit():
         assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
 
 
+def test_poll_raises_refused_stamps(session):
+    def refuse(*, session):
+        raise tk.RateLimited("Rate limit exceeded")
+
+    with pytest.raises(tk.RateLimited):
+        next(tk.poll(refuse, tk.perp_twap_snapshots, wait=print, rounds=2, session=session))
+
+
 def test_poll_without_service_is_unlimited(session, tmp_path):
     served = open_session("https://service.test", "key", simulated=True)
     answer = {"universe": [{"name": "BTC", "szDecimals": 5}]}

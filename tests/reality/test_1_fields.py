@@ -145,7 +145,9 @@ def test_nested_unknown_fields_have_names():
     children = [order | {"newField": "x"}, order, order | {"newField": [1], "other": 5}]
     event = {"txIndex": 1, "status": "open", "statusTimestamp": 1}
     place = {"time": 1, "hash": "0x0"}
+    venues = [["HlPerp", {"newField": "x"}], ["BinPerp", None]]
     for operation, named, row, wanted in (
+        ("predictedFundings", "newField", ["BTC", venues], {"new_field": "x"}),
         (
             "builderApprovedFundingByTime",
             "delta.novelty",

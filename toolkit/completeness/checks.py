@@ -15,6 +15,7 @@ at a start at which no other fill ends. If an account trades with itself, both f
 same position and cancel each other.
 """
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -434,8 +435,8 @@ class HistoryChecks:
                 cause = "fills are missing, or tokens were transferred"
             elif not is_certain:
                 # Without an approval, the builder has no fills of any coin of the account.
-                is_between = (users == users[row]) & (rows.time >= since)
-                times = rows.time[: row + 1][is_between[: row + 1]]
+                between = slice(before_row[0] if len(before_row) else None, row + 1)
+                times = rows.time[between][users[between] == users[row]]
                 is_usual = not len(before_row) or bool(np.diff(times).max(initial=0) >= HOUR)
                 cause = "fills are missing, or the approval was revoked in between"
             fault = (
@@ -525,14 +526,16 @@ def _follow_ties(
         if is_ordered and round(float(fills.start[tie[0]]) / unit) == position:
             position = round(float(end[tie[-1]]) / unit)
             continue
-        edges: dict[tuple[float, ...], _Edge] = {}
+        edges: dict[tuple[float, ...], list[_Edge]] = defaultdict(list)
         for at in tie[~np.isnan(end[tie])].tolist():
             trade, start, change = (float(part[at]) for part in (fills.trade, *fills[2:4]))
             # The two fills of a trade of an account with itself cancel each other.
-            if edges.pop((trade, start, -change), None) is None:
+            if others := edges[trade, start, -change]:
+                others.pop()
+            else:
                 edge = int(fills.row[at]), round(start / unit), round(float(end[at]) / unit)
-                edges[trade, start, change] = edge
-        found, position = _match_edges(list(edges.values()), position)
+                edges[trade, start, change].append(edge)
+        found, position = _match_edges(sorted(itertools.chain(*edges.values())), position)
         breaks += ((row, expected * unit) for row, expected in found)
     return breaks, np.nan if position is None else position * unit
 

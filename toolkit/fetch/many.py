@@ -205,7 +205,7 @@ def _run_calls(
     except BaseException:  # an interrupt, too, leaves no call that runs on, and keeps what came
         for future, subject in running.items():
             if not future.cancel() and future.done() and subject not in failed:
-                with suppress(Exception):
+                with suppress(BaseException):  # a process has the interrupt as its result
                     answers[subject] = _check_answer(operation, subject, future.result(0))
         raise
 

@@ -82,6 +82,9 @@ def poll(
         now = poll * seconds
         try:
             stamp = timestamp_fetch(session=given)
+        except NotReady:
+            continue
+        try:
             is_known = last_stamp is not None and stamp.equals(last_stamp)
             if is_known or (last_ids and _snapshot_ids(stamp) == last_ids):
                 continue

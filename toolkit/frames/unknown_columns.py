@@ -1,5 +1,6 @@
 """Columns of unknown fields, after the columns that the contract knows."""
 
+import itertools
 import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, get_args, get_origin
@@ -31,7 +32,7 @@ def gather_extras(rows: Sequence[Any]) -> ExtraValues:
         null.
     """
     found: dict[str, list[str | None]] = {}
-    parts = zip(*getattr(rows, "parts", []), strict=True)
+    parts = itertools.zip_longest(*getattr(rows, "parts", []))  # a row may have no part
     for records in (rows, *parts):
         for path, values in _iterate_fields(records, ""):
             first = found.get(path, [None] * len(values))
@@ -81,7 +82,10 @@ def gather_cell_extras(column: Column, cells: Sequence[Any]) -> ExtraValues:
     record: Any = next(iter(get_args(column.type)), None)
     if get_origin(column.type) is not list or not is_record(record) or not any(cells):
         return {}
-    lists = [[entry if isinstance(entry, dict) else {} for entry in cell or ()] for cell in cells]
+    lists = [
+        [entry if isinstance(entry, dict) else {} for entry in cell]
+        for cell in (cell if isinstance(cell, list) else [] for cell in cells)
+    ]
     names = dict.fromkeys(name for entries in lists for entry in entries for name in entry)
     found: ExtraValues = {}
     for name in (name for name in names if name not in record.__struct_encode_fields__):
