@@ -144,6 +144,9 @@ def test_nested_unknown_fields_have_names():
     order = OPEN_ORDER | {"orderType": "Limit", "isTrigger": False, "children": []}
     children = [order | {"newField": "x"}, order, order | {"newField": [1], "other": 5}]
     event = {"txIndex": 1, "status": "open", "statusTimestamp": 1}
+    event |= {"order": order | {"children": children}}
+    names = ("order_children_new_field", "order_children_other")
+    texts = dict(zip(names, ('["x", null, [1]]', "[null, null, 5]"), strict=True))
     place = {"time": 1, "hash": "0x0"}
     venues = [["HlPerp", {"newField": "x"}], ["BinPerp", None]]
     for operation, named, row, wanted in (
@@ -160,15 +163,7 @@ def test_nested_unknown_fields_have_names():
             place | {"delta": liquidation},
             {"delta_liquidated_positions_cause": '[null, "y"]'},
         ),
-        (
-            "historicalOrders",
-            "order.children.newField",
-            event | {"order": order | {"children": children}},
-            {
-                "order_children_new_field": '["x", null, [1]]',
-                "order_children_other": "[null, null, 5]",
-            },
-        ),
+        ("historicalOrders", "order.children.newField", event, texts),
     ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
