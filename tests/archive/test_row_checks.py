@@ -39,7 +39,7 @@ def test_refresh_warns_of_missing_rows(tmp_path, rows_per_commit):
     assert len(archive.frame(tk.user_fills_by_time, USER)) == len(HOLED)
     gap = FILLS[99].time, FILLS[130].time
     assert is_complete(archive, START) == "no"
-    assert is_complete(archive, START, gap[0] - 1) == "yes"
+    assert is_complete(archive, None, gap[0] - 1) == "yes"
     assert is_complete(archive, gap[1] + 1) == "yes"
     frame = archive.frame(tk.user_fills_by_time, USER, start=START)
     assert "starts from 130" in tk.provenance(frame)["why"]

@@ -112,16 +112,17 @@ def history_frames(
     proved = find_covered_range(known, operation, first, last, present)
     if (first, last) != (None, None):
         found = tables.read_rows(handle or series.table, ["_row"], series=series).num_rows
-    facts, reasons = {"complete": "yes"}, [entry for entry in log if entry.get("why")]
     # The refresh log has the breaks that refreshes found, and what the service did not keep.
+    facts, reasons = {"complete": "yes"}, [entry for entry in log if entry.get("why")]
     why = dict.fromkeys(entry["why"] for entry in reasons)
+    lacking = [entry for entry in reasons if not entry.get("breaks")]
     if not proved:
         unproved = (
             "the archive does not prove that this range is complete. The entry covered lists the "
             "complete ranges. A refresh requests what was never pulled"
         )
         facts = {"complete": "no", "why": "; ".join([unproved, *why])}
-    elif first is None and any(entry["start"] == proved[0] for entry in reasons):
+    elif first is None and any(entry["start"] == proved[0] for entry in lacking):
         facts = {"complete": "no", "why": "; ".join(why)}
     if message := coverage.missing_rows_message(found, coverage.count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}

@@ -99,7 +99,8 @@ def serve(
         fail("--as exchange works without --keys, --upstream and --archive: leave them out", code=2)
     accepted, new_secret = _accepted_keys(keys) if api.has_keys else ([], "")
     try:
-        server = upstream and Upstream(upstream, os.environ.get("TOOLKIT_UPSTREAM_KEY"))
+        upstream_key = os.environ.get("TOOLKIT_UPSTREAM_KEY")
+        server = None if upstream is None else Upstream(upstream, upstream_key)
     except ValueError as error:
         fail(str(error), code=2)
     try:
@@ -115,7 +116,7 @@ def serve(
                 store,
                 KeyQuotas(accepted),
                 clock=clock,
-                upstream=server or None,
+                upstream=server,
                 api=api,
                 points_per_machine=api.points_per_minute,
             )
