@@ -244,7 +244,7 @@ class _History:
         bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
         self.cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
         self.start, self.end = (steps.sizes(units) for units in (steps.start, steps.end))
-        self.bases = {coin: pair_of(coin)[0] or coin for coin in coins.present()}
+        self.bases = {coin: pair_of(coin)[0] or coin for coin in coins.present(blank=True)}
         self.bases |= name_pairs(coins.take(fills.in_base), fills.tokens.take(fills.in_base))[1]
         self.paid = None if funding is None else Table(funding, "funding")
         self.payments: dict[str, Ints] = {}
