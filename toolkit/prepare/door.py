@@ -289,7 +289,12 @@ class Table:
         """Return a column of flags, False if missing, and which of them are known."""
         if not self.has(name):
             return np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
-        column = self.plain[name].astype("boolean")
+        try:
+            column = self.plain[name].astype("boolean")
+        except (TypeError, ValueError):
+            raise MissingColumns(
+                f"{self.what}: column {name} is {self.plain[name].dtype}, not True and False"
+            ) from None
         return column.to_numpy(bool, na_value=False), column.notna().to_numpy(bool)
 
     def ids(self, name: str) -> tuple[Ints, Flags]:
