@@ -156,15 +156,18 @@ def _column_values(column: Column, by_path: Mapping[str, list[Any]]) -> list[Any
 
 def _values_by_path(paths: Iterable[str], records: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the values at some places of records; None if a nested record around is missing."""
-    fields: dict[str, Mapping[str, list[Any]]] = {}  # place of a nested record -> its fields
-
-    def read(path: str) -> list[Any]:
-        around, _, name = path.rpartition(".")
-        if around not in fields:
-            fields[around] = _field_values(read(around) if around else records)
-        return fields[around][name]
-
-    return {path: read(path) for path in paths}
+    fields = {"": _field_values(records)}  # place of a nested record -> its fields
+    found = {}
+    for path in paths:
+        *outer, name = path.split(".")
+        around = ""
+        for part in outer:
+            inside = f"{around}.{part}"
+            if inside not in fields:
+                fields[inside] = _field_values(fields[around][part])
+            around = inside
+        found[path] = fields[around][name]
+    return found
 
 
 def _field_values(records: Sequence[Any]) -> Mapping[str, list[Any]]:
