@@ -292,7 +292,8 @@ class _Reader:
             _list_decoder(self._columns, self._lengths[0], is_object) for is_object in (False, True)
         ]
         self._runs: list[tuple[str, str, int]] = []  # of each snapshot, and its rows
-        self._users: list[str] = []
+        self._users: list[str] = []  # of the latest entries
+        self._user_chunks: list[Any] = []
         self._rows = 0
         self._flat: list[Any] = []  # the values of the latest entries, one entry after the other
         self._chunks: list[list[Any]] = [[] for _ in self._columns]
@@ -320,12 +321,13 @@ class _Reader:
         cuts = [start]
         while self._has_users and (cut := body.find(_USER, cuts[-1] + _BATCH)) > 0:
             cuts.append(cut)
-        parts = [body[at:end] for at, end in itertools.pairwise([*cuts, len(body)])]
-        sizes = [part.count(_USER) for part in parts] if len(parts) > 1 else [count]
+        sizes = [count]
+        if len(cuts) > 1:
+            sizes = [body.count(_USER, *part) for part in itertools.pairwise([*cuts, len(body)])]
         if sum(sizes) != count:
-            parts, sizes = [body[start:]], [count]
-        for part, rows in zip(parts, sizes, strict=True):
-            array = struct.pack(">BI", 0xDD, self._step * rows) + part
+            cuts, sizes = [start], [count]
+        for (at, end), rows in zip(itertools.pairwise([*cuts, len(body)]), sizes, strict=True):
+            array = struct.pack(">BI", 0xDD, self._step * rows) + body[at:end]
             users, flat = self._read_entries(array) or self._read_odd_entries(array)
             self._users += users
             self._flat += flat
@@ -403,7 +405,8 @@ class _Reader:
             values = self._flat[place :: len(self._columns)]
             kind = _ARROW.get(column.kind.family, "large_string")
             self._chunks[place].append(pa.array(values, kind or pa.list_(branch)))
-        self._flat = []
+        self._user_chunks.append(pa.array(self._users, pa.large_string()))
+        self._users, self._flat = [], []
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of all snapshots."""
@@ -419,7 +422,7 @@ class _Reader:
             for at, name in enumerate(self._names)
         }
         if self._has_users:
-            arrays["user"] = users = pa.array(self._users, text)
+            arrays["user"] = users = pa.chunked_array(self._user_chunks)
             # Their digits are not checked.
             is_address = pc.and_(pc.equal(pc.binary_length(users), 42), pc.starts_with(users, "0x"))
             if (row := pc.index(is_address, False).as_py()) >= 0:
