@@ -535,7 +535,7 @@ class Archive:
         ArchiveError
             If the store cannot be reached. Damage is returned, not raised.
         """
-        return list(dict.fromkeys(verify_tables(self.tables, self._manifest, progress)))
+        return list(dict.fromkeys(verify_tables(self.tables, self._manifest, progress or int)))
 
     def compact(
         self,

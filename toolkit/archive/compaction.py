@@ -39,7 +39,7 @@ def compact_table(
     handle = tables.open_for_append(name)
     before = storage.file_actions(handle)
     rows = sum(action["num_records"] for action in before)
-    is_done = len(before) < 2 or tables.counter(handle, _SORTED) == rows
+    is_done = len(before) < 2 or handle.transaction_version(_SORTED) == rows
     if not is_done and name in RECORDS:
         _sort_rows(tables, handle, name, rows)
     with tables.translate_errors(handle.table_uri):

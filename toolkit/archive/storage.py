@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from toolkit.archive.errors import load_deltalake, permission_error, translate_errors
 from toolkit.archive.schemas import ANSWERS, FREEZES, PULLS, SCHEMAS, Series
-from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable
+from toolkit.errors import ArchiveError, CommitConflict
 from toolkit.installation import package_version
 
 _PERCENT_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
@@ -108,8 +108,7 @@ class ArchiveTables:
         self.versions = versions
         self.translate_errors = partial(translate_errors, options=self.options)
         self._read_ahead = {} if "://" in location else _LOCAL_READ_AHEAD
-        self._datasets: dict[str, tuple[Any, Any]] = {}
-        self._counters: dict[str, tuple[int, dict[str, int]]] = {}
+        self._datasets: dict[str, tuple[Any, ...]] = {}  # of a table: what was asked, and the files
         self._subjects: dict[str, pa.Array] = {}  # path of a file, which never changes -> subjects
 
     def table_names(self) -> list[str]:
@@ -125,25 +124,17 @@ class ArchiveTables:
             return self
         # The refresh log is opened first. Each of its entries is written after the rows it
         # counts, so the pinned rows are at least those that the pinned log counts.
-        handles = {name: self.open_table(name) for name in (PULLS, *sorted({*SCHEMAS} - {PULLS}))}
-        versions = {
-            name: handle.version()
-            for name, handle in handles.items()
-            if handle is not None and name != FREEZES
-        }
+        names = [PULLS, *sorted({*SCHEMAS} - {PULLS, FREEZES})]
+        versions = {name: found.version() for name in names if (found := self.open_table(name))}
         return ArchiveTables(self.location, self.options, versions)
 
     def has_tables(self) -> bool:
         """Return whether there is a table, damaged or not."""
-        for name in SCHEMAS:
-            try:
-                if self.open_table(name) is not None:
-                    return True
-            except StoreUnreachable:
-                raise
-            except ArchiveError:
-                return True
-        return False
+        has_table = partial(
+            load_deltalake().DeltaTable.is_deltatable, storage_options=self.options or None
+        )
+        with self.translate_errors(self.location):
+            return any(map(has_table, map(self.table_uri, SCHEMAS)))
 
     def table_uri(self, name: str) -> str:
         """Return the address of a table."""
@@ -251,50 +242,51 @@ class ArchiveTables:
         They are read from the last checkpoint of the table's log and the entries after it. This is
         faster than one call of deltalake's `transaction_version`, which reads one counter.
         """
-        uri, version = handle.table_uri, handle.version()
-        files = _local_filesystem(uri)
+        files = _local_filesystem(handle.table_uri)
         if files is None:
             from deltalake.fs import DeltaStorageHandler
 
-            files = pa_fs.PyFileSystem(DeltaStorageHandler(uri, self.options or None))
-        known = self._counters.get(uri)
+            store = DeltaStorageHandler(handle.table_uri, self.options or None)
+            files = pa_fs.PyFileSystem(store)
+        last, first, found = "_delta_log/_last_checkpoint", 0, dict[str, int]()
+        # A checkpoint may be of several files, or later than the version.
         with contextlib.suppress(OSError, ValueError, KeyError, pa.ArrowException):
-            if known is None or known[0] > version:
-                known = _read_checkpoint(files, version)
-            found = dict(known[1])
-            for number in range(known[0] + 1, version + 1):
+            if files.get_file_info([last])[0].type != pa_fs.FileType.NotFound:
+                with files.open_input_stream(last) as stream:
+                    first = json.loads(stream.read())["version"] + 1
+                if first > handle.version() + 1:
+                    return None
+                with files.open_input_file(
+                    f"_delta_log/{first - 1:020}.checkpoint.parquet"
+                ) as file:
+                    rows = pq.ParquetFile(file).read(columns=["txn.appId", "txn.version"])
+                cells = (rows.flatten()[f"txn.{name}"].to_pylist() for name in ("appId", "version"))
+                found = {name: count for name, count in zip(*cells, strict=True) if name}
+            for number in range(first, handle.version() + 1):
                 with files.open_input_stream(f"_delta_log/{number:020}.json") as entry:
                     for line in entry.read().splitlines():
                         if line.startswith(b'{"txn"'):
                             counter = json.loads(line)["txn"]
                             found[counter["appId"]] = counter["version"]
-            self._counters[uri] = (version, found)
             return found
         return None
 
-    def counter(self, handle: Any, name: str) -> int | None:
-        """Return the value of a counter of a table; None if there is none."""
-        found = None if "://" in self.location else self.read_counters(handle)
-        number: int | None = handle.transaction_version(name) if found is None else found.get(name)
-        return number
-
     def open_dataset(self, handle: Any, series: Series | None = None) -> Any:
         """Return the files of a table, or those that have rows of a series, as a dataset."""
-        known = (handle.version(), series and series.name)
-        state, dataset = self._datasets.get(handle.table_uri, (None, None))
-        if state != known:
+        uri, state = handle.table_uri, (handle.version(), series and series.name)
+        if self._datasets.get(uri, (None,))[0] != state:
             pruning = series and [
                 ("_operation", "=", series.operation.type),
                 ("_subject", "=", series.subject),
             ]
-            with self.translate_errors(handle.table_uri):
+            with self.translate_errors(uri):
                 dataset = handle.to_pyarrow_dataset(
-                    filesystem=_local_filesystem(handle.table_uri), file_pruning_predicate=pruning
+                    filesystem=_local_filesystem(uri), file_pruning_predicate=pruning
                 )
                 if series is not None:
                     dataset = self._keep_files_with_rows(dataset, series.subject)
-            self._datasets[handle.table_uri] = (known, dataset)
-        return dataset
+            self._datasets[uri] = (state, dataset)
+        return self._datasets[uri][1]
 
     def scan_batches(
         self, dataset: Any, columns: Sequence[str] | None = None
@@ -334,19 +326,17 @@ class ArchiveTables:
         The statistics of a file with many accounts do not show which accounts it has. So one column
         of all files is read, once; and then all columns of the few files with rows.
         """
-        paths, found = [file.path for file in dataset.get_fragments()], self._subjects
+        paths = [file.path for file in dataset.get_fragments()]
         if len(paths) < 2:
             return dataset
-        unknown = [path for path in paths if path not in found]
+        unknown = [path for path in paths if path not in self._subjects]
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-            subjects = pool.map(partial(_read_subjects, dataset.filesystem), unknown)
-            found = found | dict(zip(unknown, subjects, strict=True))
-        is_small = sum(map(len, found.values())) <= _SUBJECTS_AT_MOST
-        self._subjects = found if is_small else {}
+            read = pool.map(partial(_read_subjects, dataset.filesystem), unknown)
+            found = self._subjects | dict(zip(unknown, read, strict=True))
+        self._subjects = found if sum(map(len, found.values())) <= _SUBJECTS_AT_MOST else {}
         wanted = pa.scalar(subject)
-        return keep_files(
-            dataset, {path for path in paths if found[path].index(wanted).as_py() >= 0}
-        )
+        kept = [path for path in paths if found[path].index(wanted).as_py() >= 0]
+        return keep_files(dataset, kept)
 
 
 def writer_properties() -> Any:
@@ -396,27 +386,6 @@ def _local_filesystem(uri: str) -> Any:
         return None
     folder = urllib.request.url2pathname(parts.path)
     return pa_fs.SubTreeFileSystem(folder, pa_fs.LocalFileSystem())
-
-
-def _read_checkpoint(files: Any, version: int) -> tuple[int, dict[str, int]]:
-    """Return the version and the counters of the last checkpoint of a table's log.
-
-    Raise a ValueError if it is later than `version`, or has a form that is not known here.
-    """
-    path = "_delta_log/_last_checkpoint"
-    if files.get_file_info([path])[0].type == pa_fs.FileType.NotFound:
-        return -1, {}
-    with files.open_input_stream(path) as stream:
-        last = json.loads(stream.read())
-    if last["version"] > version or last.get("parts") or last.get("v2Checkpoint"):
-        raise ValueError(f"no simple checkpoint up to version {version}")
-    path = f"_delta_log/{last['version']:020}.checkpoint.parquet"
-    with files.open_input_file(path) as file:
-        table = pq.ParquetFile(file).read(columns=["txn.appId", "txn.version"])
-        rows = table["txn"].combine_chunks()
-    names, numbers = (rows.field(name).to_pylist() for name in ("appId", "version"))
-    pairs = zip(names, numbers, strict=True)
-    return last["version"], {name: number for name, number in pairs if name}
 
 
 def file_actions(handle: Any) -> list[dict[str, Any]]:
@@ -527,9 +496,10 @@ def archive_present_ms(tables: ArchiveTables, log: Any = None) -> int:
     latest = [0]
     for name, column in ((PULLS, "until"), (ANSWERS, "_fetched")):
         handle = log if name == PULLS and log is not None else tables.open_table(name)
-        if handle is not None:
-            ends: list[Any] = [action.get(f"max.{column}") for action in file_actions(handle)]
-            if None in ends:  # files without statistics
-                ends = [pc.max(tables.read_rows(handle, [column])[column]).as_py() or 0]
-            latest += ends
+        ends: list[Any] = (
+            [file.get(f"max.{column}") for file in file_actions(handle)] if handle else []
+        )
+        if None in ends:  # files without statistics
+            ends = [pc.max(tables.read_rows(handle, [column])[column]).as_py() or 0]
+        latest += ends
     return max(latest)
