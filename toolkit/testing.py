@@ -20,7 +20,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
@@ -174,6 +174,7 @@ def _status_of(name: str) -> int:
     return int(number) if is_status else 0
 
 
+@dataclass(eq=False, repr=False)
 class FaultyTransport(httpx.BaseTransport):
     """A transport that damages answers; `faulty` makes it.
 
@@ -187,24 +188,18 @@ class FaultyTransport(httpx.BaseTransport):
         Whether faults are injected. If not, requests are neither damaged nor counted.
     """
 
-    def __init__(
-        self,
-        inner: httpx.BaseTransport,
-        schedule: Mapping[int, str],
-        drawn: Sequence[str],
-        share: float,
-        draw: random.Random,
-        pause: float,
-        sleep: Callable[[float], None],
-    ) -> None:
-        self.injected: list[InjectedFault] = []
-        self.is_active = True
-        self._inner, self._schedule, self._drawn = inner, schedule, drawn
-        self._share, self._draw = share, draw
-        self._pause, self._sleep = pause, sleep
-        self._lock = threading.Lock()
-        self._requests = 0
-        self._bodies: dict[str, list[Body]] = {}
+    _inner: httpx.BaseTransport
+    _schedule: Mapping[int, str]
+    _drawn: Sequence[str]
+    _share: float
+    _draw: random.Random
+    _pause: float
+    _sleep: Callable[[float], None]
+    injected: list[InjectedFault] = field(default_factory=list)
+    is_active: bool = True
+    _requests: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _bodies: dict[str, list[Body]] = field(default_factory=dict)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the answer of the inner transport, or a damaged one, or raise its failure."""
@@ -218,10 +213,13 @@ class FaultyTransport(httpx.BaseTransport):
             if self._drawn and self._draw.random() < self._share:
                 name = self._draw.choice(self._drawn)
             draw = random.Random(self._draw.random())
-            pages = self._remember_body(body)
-        if not name:
-            return self._inner.handle_request(request)
-        made = self._damage(name, request, pages, draw)
+            # The bodies of the pull so far, from that of the first page to this one.
+            subject = json.dumps({item: body[item] for item in sorted({*body} - {*_MOVES})})
+            pages = self._bodies.get(subject, [])
+            if body in pages:  # a retry, or a new pull
+                pages = pages[: pages.index(body)]
+            self._bodies[subject] = pages = [*pages, body]
+        made = self._damage(name, request, pages, draw) if name else None
         if made is None:
             return self._inner.handle_request(request)
         with self._lock:
@@ -233,15 +231,6 @@ class FaultyTransport(httpx.BaseTransport):
 
     def close(self) -> None:
         """Do nothing: the inner transport or session stays open."""
-
-    def _remember_body(self, body: Body) -> list[Body]:
-        """Return the bodies of the pull so far, from that of the first page to this one."""
-        subject = json.dumps({name: body[name] for name in sorted(body) if name not in _MOVES})
-        pages = self._bodies.get(subject, [])
-        if body in pages:  # a retry, or a new pull
-            pages = pages[: pages.index(body)]
-        self._bodies[subject] = [*pages, body]
-        return self._bodies[subject]
 
     def _damage(
         self, name: str, request: httpx.Request, pages: Sequence[Body], draw: random.Random
@@ -268,10 +257,20 @@ class FaultyTransport(httpx.BaseTransport):
         self, name: str, request: httpx.Request, pages: Sequence[Body]
     ) -> httpx.Response | None:
         """Return another page than the requested one, or None if there is no other page."""
-        if name == "page dropped":
-            return self._ask_page_after(request, pages[-1])
-        others = pages[-2:-1] if name == "page repeated" else pages[:-1][:1]
-        return self._ask(request, others[0]) if others else None
+        if name != "page dropped":
+            others = pages[-2:-1] if name == "page repeated" else pages[:-1][:1]
+            return self._ask(request, others[0]) if others else None
+        body = pages[-1]
+        found = _decode_rows(b"".join(self._ask(request, body).iter_raw()))
+        if found is None or not body.keys() & {*_MOVES}:
+            return None
+        last, moved = found[1][-1], {name: body[name] for name in body if name != "cursor"}
+        for field_name in _TIMES:
+            if field_name in last:
+                moved |= {"startTime": last[field_name] + 1}
+        if "week" in last:
+            moved |= {"endTime": last["week"] - 1}
+        return self._ask(request, moved)
 
     def _ask(self, request: httpx.Request, body: Body) -> httpx.Response:
         """Send another body in the place of a request; the answer is not compressed."""
@@ -289,19 +288,6 @@ class FaultyTransport(httpx.BaseTransport):
         )
         answer = self._inner.handle_request(sent)
         return _streamed(answer, [b"".join(answer.iter_raw())])
-
-    def _ask_page_after(self, request: httpx.Request, body: Body) -> httpx.Response | None:
-        """Return the page after the requested one, or None if the requested one is the last."""
-        found = _decode_rows(b"".join(self._ask(request, body).iter_raw()))
-        if found is None or not body.keys() & {*_MOVES}:
-            return None
-        last, moved = found[1][-1], {name: body[name] for name in body if name != "cursor"}
-        for name in _TIMES:
-            if name in last:
-                moved |= {"startTime": last[name] + 1}
-        if "week" in last:
-            moved |= {"endTime": last["week"] - 1}
-        return self._ask(request, moved)
 
     def _pieces(self, content: bytes) -> Iterator[bytes]:
         step = max(1, len(content) // 100)
@@ -354,25 +340,6 @@ def _answer_as_gateway(name: str, request: httpx.Request) -> httpx.Response | ht
     return httpx.Response(_status_of(name), json={"error": f"injected fault: {name}"})
 
 
-def _change_content(
-    name: str, content: bytes, draw: random.Random, *, is_binary: bool
-) -> bytes | None:
-    """Return a damaged body, or None if the fault is not possible."""
-    if name == "short":
-        return content[: len(content) // 2]
-    if name == "flipped byte":
-        changed = bytearray(content)
-        changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
-        return bytes(changed)
-    if is_binary:
-        return None
-    if name == "invalid utf-8":
-        letters = [place for place, byte in enumerate(content) if chr(byte).isalpha()]
-        at = draw.choice(letters or [0])
-        return content[:at] + b"\xff" + content[at + 1 :]
-    return _change_rows(name, content, draw)
-
-
 def _decode_rows(content: bytes) -> tuple[Any, list[Any]] | None:
     """Return an answer and the longest list of objects in it, or None if there is none."""
     try:
@@ -391,9 +358,21 @@ def _decode_rows(content: bytes) -> tuple[Any, list[Any]] | None:
     return (answer, max(lists, key=len)) if lists else None
 
 
-def _change_rows(name: str, content: bytes, draw: random.Random) -> bytes | None:
-    """Return JSON with a change of its longest list of rows, or None if it is too short."""
-    found = _decode_rows(content)
+def _change_content(
+    name: str, content: bytes, draw: random.Random, *, is_binary: bool
+) -> bytes | None:
+    """Return a damaged body, or None if the fault is not possible."""
+    if name == "short":
+        return content[: len(content) // 2]
+    if name == "flipped byte":
+        changed = bytearray(content)
+        changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+        return bytes(changed)
+    if name == "invalid utf-8" and not is_binary:
+        letters = [place for place, byte in enumerate(content) if chr(byte).isalpha()]
+        at = draw.choice(letters or [0])
+        return content[:at] + b"\xff" + content[at + 1 :]
+    found = None if is_binary else _decode_rows(content)
     if found is None or (name in ("rows swapped", "page cut") and len(found[1]) < _PAIR):
         return None
     answer, rows = found

@@ -39,7 +39,7 @@ BOUNDED = {
     "pandas": "dtypes of every frame",
     "polars": "an engine: each version changes what a lazy frame can do",
     "pyspark": "an engine, and its protocol of workers: toolkit/archive/engines.py",
-    "typer": "versions before 1: the classes of commands: toolkit/cli/operations.py",
+    "typer": "versions before 1: the classes of commands: toolkit/cli/fetch.py",
     "uvicorn": "versions before 1: how it stops, and its settings: toolkit/service/http.py",
     "zstandard": "versions before 1: frames and their errors",
 }

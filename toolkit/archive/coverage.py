@@ -34,7 +34,7 @@ LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the refresh log, of one series."""
 
 _REFRESHES_PER_JOIN: Final = 32
-_MOST_TEXT: Final = 100_000  # bytes of the last rows of a run in the refresh log
+_MOST_TEXT: Final = 100_000  # characters of the last rows of a run in the refresh log
 _TIMES: Final = ("first", "last", "covered_from", "covered_until")
 _STATUS: Final = pa.schema(
     [
@@ -56,7 +56,7 @@ class Run:
     bound: int | None  # the last time of the run, inclusive; the last run of a series has none
     rows: int = 0  # how many of its rows are archived
     last: int | None = None  # the time of the last archived row
-    last_texts: tuple[bytes, ...] = ()  # the archived rows of that time, which must come again
+    last_texts: tuple[str, ...] = ()  # the archived rows of that time, which must come again
 
     def extend(self, series: Series, rows: pa.Table) -> "Run":
         """Return the run with further rows, in the form of the table."""
@@ -64,9 +64,9 @@ class Run:
             return self
         times = rows[series.keys[0]]
         last = pc.max(times)
-        newest = rows["_json"].filter(pc.equal(times, last)).cast(pa.binary())
-        last_ms = to_ms(last.as_py())
-        texts = (*(self.last_texts if self.last == last_ms else ()), *newest.to_pylist())
+        texts = tuple(rows["_json"].filter(pc.equal(times, last)).to_pylist())
+        if self.last == (last_ms := to_ms(last.as_py())):
+            texts = self.last_texts + texts
         return replace(self, rows=self.rows + rows.num_rows, last=last_ms, last_texts=texts)
 
 
@@ -75,7 +75,7 @@ def read_noted_runs(entry: Mapping[str, Any]) -> list[Run]:
     noted = json.loads(entry.get("runs") or "[]")
     bounds = [run["start"] - 1 for run in noted[1:]] + [None]
     return [
-        Run(run["start"], bound, run["rows"], run["last"], tuple(map(str.encode, run["texts"])))
+        Run(run["start"], bound, run["rows"], run["last"], tuple(run["texts"]))
         for run, bound in zip(noted, bounds, strict=False)
     ]
 
@@ -123,12 +123,7 @@ def log_entry(
     says that the service did not keep the rows before the range.
     """
     noted = [
-        {
-            "start": run.start,
-            "rows": run.rows,
-            "last": run.last,
-            "texts": [text.decode() for text in run.last_texts],
-        }
+        {"start": run.start, "rows": run.rows, "last": run.last, "texts": run.last_texts}
         for run in runs
     ]
     is_short = sum(len(text) for run in runs for text in run.last_texts) <= _MOST_TEXT
@@ -270,14 +265,11 @@ def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan
     """Return the span of each series of a table: operation and subject -> span."""
     time = "_fetched" if name == ANSWERS else schemas.time_column_name(name)
     rows = schemas.use_milliseconds(tables.read_rows(name, ["_operation", "_subject", time]))
-    groups = rows.group_by(["_operation", "_subject"]).aggregate(
-        [(time, "count"), (time, "min"), (time, "max")]
-    )
+    facts = {"count": "rows", "min": "first", "max": "last"}
+    groups = rows.group_by(["_operation", "_subject"]).aggregate([(time, fact) for fact in facts])
     return {
         (group["_operation"], group["_subject"]): {
-            "rows": group[f"{time}_count"],
-            "first": group[f"{time}_min"],
-            "last": group[f"{time}_max"],
+            name: group[f"{time}_{fact}"] for fact, name in facts.items()
         }
         for group in groups.to_pylist()
     }
@@ -290,9 +282,7 @@ def summarize_tables(tables: ArchiveTables) -> pd.DataFrame:
         handle = tables.open_table(name)
         if handle is not None:
             files = file_actions(handle)
-            count, size = (
-                sum(file[fact] for file in files) for fact in ("num_records", "size_bytes")
-            )
+            count, size = (sum(each[n] for each in files) for n in ("num_records", "size_bytes"))
             rows.append((name, count, handle.version(), len(files), size))
     return pd.DataFrame(rows, columns=["table", "rows", "version", "files", "bytes"])
 
@@ -312,18 +302,10 @@ def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
             span = spans.get(pair, {"rows": 0, "first": None, "last": None})
             # An answer is a moment, and no range.
             covered = [] if name == ANSWERS else complete_ranges(entries.get(pair, ()))
-            rows.append(
-                {
-                    "table": name,
-                    "operation": pair[0],
-                    "subject": pair[1],
-                    **span,
-                    "covered_from": covered[0][0] if covered else None,
-                    "covered_until": covered[-1][1] if covered else None,
-                    "gaps": 0 if name == ANSWERS else count_gaps(covered, span),
-                    "version": handle.version(),
-                    "bytes": round(size * span["rows"] / max(row_count, 1)),
-                }
-            )
+            ends = (covered[0][0], covered[-1][1]) if covered else (None, None)
+            gaps = 0 if name == ANSWERS else count_gaps(covered, span)
+            share = round(size * span["rows"] / max(row_count, 1))
+            facts = (name, *pair, *span.values(), *ends, gaps, handle.version(), share)
+            rows.append(dict(zip(_STATUS.names, facts, strict=True)))
     frame: pd.DataFrame = pa.Table.from_pylist(rows, schema=_STATUS).to_pandas()
     return frame

@@ -12,11 +12,11 @@ lengths of all runs show whether one of ours has changed as well.
 """
 
 import contextlib
-import functools
 import json
 import operator
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -31,8 +31,8 @@ from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
+from toolkit.contract import paging
 from toolkit.contract.apis import SERVICE
-from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
 from toolkit.fetch.pull import first_complete_ms, prepare_request, reach_message, read_pages
@@ -51,24 +51,23 @@ class HistoryWriter:
     """
 
     def __init__(self, tables: ArchiveTables, sample: Series, *, is_only: bool = False) -> None:
-        self.tables, self._sample = tables, sample
-        # For one history in a store, reading all counters is not worth the requests.
-        self._is_slow = is_only and "://" in tables.location
+        self.tables, self._sample, self._is_only = tables, sample, is_only
         self.open()
-        self.log = tables.open_for_append(PULLS)
-        if is_only:
-            entries = coverage.read_series_log(tables, sample, self.log)
-            self._entries = {sample.subject: entries}
-        else:
-            log = coverage.read_log(tables, self.log, sample.operation.type)
-            self._entries = {subject: entries for (_, subject), entries in log.items()}
 
     def open(self) -> None:
-        """Open the table as it is now."""
+        """Open the table and the refresh log as they are now."""
+        operation = self._sample.operation.type
         self.handle = self.tables.open_for_append(self._sample.table)
         self._lengths: dict[str, dict[int, int]] | None = None
-        if not self._is_slow:
+        # For one history in a store, reading all counters is not worth the requests.
+        if not (self._is_only and "://" in self.tables.location):
             self._count_rows()
+        self.log = self.tables.open_for_append(PULLS)
+        if self._is_only:
+            entries = coverage.read_series_log(self.tables, self._sample, self.log)
+            self._entries = {(operation, self._sample.subject): entries}
+        else:
+            self._entries = coverage.read_log(self.tables, self.log, operation)
 
     def _count_rows(self) -> None:
         """Read the number of rows of each run from the counters of the table, if possible.
@@ -85,7 +84,7 @@ class HistoryWriter:
 
     def read_state(self, series: Series) -> tuple[list[Run], LogEntries]:
         """Return the runs of a series that have rows, by start, and its entries in the log."""
-        entries = self._entries.get(series.subject, [])
+        entries = self._entries.get((series.operation.type, series.subject), [])
         if self._lengths is not None:  # then often no row has to be read
             lengths = self._lengths.get(series.name, {})
             if not lengths and not entries:
@@ -105,20 +104,17 @@ class HistoryWriter:
             start, last = group["_part"], group[f"{time}_max"]
             is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
             newest = self.tables.read_rows(self.handle, ["_row", "_json"], is_last, series)
-            texts = newest.sort_by("_row")["_json"].cast(pa.binary()).to_pylist()
+            texts = newest.sort_by("_row")["_json"].to_pylist()
             runs.append(Run(start, bound, group["_row_count"], to_ms(last), tuple(texts)))
         return runs, entries
 
     def has_changed(self, series: Series, runs: Sequence[Run]) -> bool:
-        """Return whether another process may have appended to a series; read its log again."""
+        """Return whether another process may have appended to a series."""
         known = {run.start: run.rows for run in runs if run.rows}
-        if self._lengths is not None and self._lengths.get(series.name, {}) == known:
-            return False
-        self._entries[series.subject] = coverage.read_series_log(self.tables, series)
-        return True
+        return self._lengths is None or self._lengths.get(series.name, {}) != known
 
     def append(self, portions: Sequence[tuple[Series, Run, pa.Table]], note: str) -> bool:
-        """Append rows in one commit; return whether other processes have committed as well.
+        """Append rows in one commit; return whether other histories may have changed as well.
 
         A portion has the rows and the run with these rows. Raise CommitConflict if another process
         has appended to one of the series.
@@ -128,7 +124,7 @@ class HistoryWriter:
             counts |= {series.name: run.rows, series.run_counter(run.start): run.rows}
         rows = pa.concat_tables([rows for _, _, rows in portions])
         self.tables.append_rows(self.handle, rows, counts=counts, notes={"series": note})
-        is_shared: bool = self.handle.version() > version + 1
+        is_shared: bool = not self._is_only and self.handle.version() > version + 1
         if is_shared:
             self._count_rows()
         return is_shared
@@ -168,45 +164,29 @@ def select_runs(runs: Sequence[Run], pulled: Sequence[TimeRange], start: int) ->
     ]
 
 
-class RunOverlap:
-    """The archived rows of a run's last time, which the service must return first."""
+def new_places(expected: list[Any], texts: Sequence[str | bytes]) -> list[int]:
+    """Return the places of rows of a run's last time that are not archived yet.
 
-    def __init__(self, series: Series, run: Run) -> None:
-        self._series = series
+    `expected` are the archived rows of that time; those that came again are removed.
+    """
+    places = []
+    for place, text in enumerate(texts):
         # json, as `decode` does for unknown fields: a number may be too large for a float.
-        self.expected = [json.loads(text) for text in run.last_texts]
-        self._last = run.last
-        columns = table_columns(series.operation.tables[0])
-        time = next(column.wire for column in columns if column.name == series.keys[0])
-        self._time_fields = time.split(".")
+        if expected and _is_same_value(expected[0], json.loads(text)):
+            del expected[0]
+        else:
+            places.append(place)
+    return places
 
-    def new_places(self, texts: Sequence[bytes]) -> Iterator[int]:
-        """Yield the places of the rows that are not archived yet.
 
-        Raise HistoryMismatch if a later row comes before all archived rows of the last time have
-        come again.
-        """
-        for place, text in enumerate(texts):
-            if not self.expected:
-                yield place
-                continue
-            row = json.loads(text)
-            if _is_same_value(self.expected[0], row):
-                del self.expected[0]
-                continue
-            if functools.reduce(operator.getitem, self._time_fields, row) != self._last:
-                self.check_matched()
-            yield place
-
-    def check_matched(self) -> None:
-        """Raise HistoryMismatch if an archived row of the last time has not come again."""
-        if self.expected:
-            raise HistoryMismatch(
-                f"{self._series.name}: {count_text(len(self.expected), 'archived row')} of time "
-                f"{to_iso(self._last or 0)} did not come again, so the service's history differs "
-                "from the archived one. No row was appended after them. Compare both with tk.raw "
-                "and Archive.frame, or start a new archive"
-            )
+def mismatch(series: Series, last: int | None, expected: Sequence[Any]) -> HistoryMismatch:
+    """Return the error that archived rows of a run's last time have not come again."""
+    return HistoryMismatch(
+        f"{series.name}: {count_text(len(expected), 'archived row')} of time "
+        f"{to_iso(last or 0)} did not come again, so the service's history differs "
+        "from the archived one. No row was appended after them. Compare both with tk.raw "
+        "and Archive.frame, or start a new archive"
+    )
 
 
 def _is_same_value(archived: Any, returned: Any) -> bool:
@@ -242,11 +222,10 @@ class PulledRows:
     pull: RunPull  # what was asked
     rows: pa.Table  # the new rows, in the form of the table
     run: Run  # the run with these rows
-    until_ms: int | None = None  # up to which the service has rows, if it states a time
-    is_end: bool = False  # whether all rows of the request have come
-    error: ToolkitError | KeyboardInterrupt | None = None  # why no more rows came
-    begin_ms: int | None = None  # where a new run had to begin, because the service lacks rows
-    lacks: str = ""  # which rows the service lacks
+    until_ms: int | None  # up to which the service has rows, if it states a time
+    is_end: bool  # whether all rows of the request have come
+    error: ToolkitError | KeyboardInterrupt | None  # why no more rows came
+    lacks: str  # which rows the service lacks, if that made a new run begin later
 
 
 def pull_rows(
@@ -257,41 +236,49 @@ def pull_rows(
     If the service keeps only the latest rows, and may lack some that follow the archived ones, a
     new run begins where its rows are complete.
     """
-    series, run, begin_ms, until_ms, is_end = pull.series, pull.run, None, None, True
-    lacks = ""
-    overlap = RunOverlap(series, run)
+    series, run, until_ms, is_end, lacks = pull.series, pull.run, None, True, ""
+    expected = [json.loads(text) for text in run.last_texts]
     kept: list[tuple[bytes, Any]] = []  # texts and records
     failure: ToolkitError | KeyboardInterrupt | None = None
     try:
         request = prepare_request(series.operation, session=session, **series.parameters)
+        begin_ms = None
         if request.operation.reach and run.last is None:
             begin_ms = first_complete_ms(request)
-            lacks = "" if begin_ms is None else reach_message(request, begin_ms)
-        if begin_ms is not None and begin_ms <= series.parameters["end"]:
-            run = Run(begin_ms, run.bound)
+        if begin_ms is not None:
+            run, lacks = Run(begin_ms, run.bound), reach_message(request, begin_ms)
             request = replace(request, parameters={**request.parameters, "start": begin_ms})
-        for page in read_pages(request) if begin_ms in (None, run.start) else ():
+        is_empty = begin_ms is not None and begin_ms > series.parameters["end"]
+        for page in () if is_empty else read_pages(request):
             page.completeness.check_complete()
             if page.completeness.covered is not None:
                 until_ms = page.completeness.covered[1]
-            texts = page.texts()
-            new = [(texts[place], page.tables[0][place]) for place in overlap.new_places(texts)]
-            kept += new
-            count_rows(len(new))
-            if not overlap.expected and len(kept) >= pull.most_rows:
+            texts, records = page.texts(), page.tables[0]
+            if expected:  # the rows of the run's last time come first
+                times = [time for time, *_ in paging.row_keys(request.operation, records)]
+                end = bisect_right(times, run.last)
+                new = [*new_places(expected, texts[:end]), *range(end, len(texts))]
+                if expected and end < len(texts):
+                    raise mismatch(series, run.last, expected)
+                texts, records = [texts[at] for at in new], [records[at] for at in new]
+            kept += zip(texts, records, strict=True)
+            count_rows(len(texts))
+            if not expected and len(kept) >= pull.most_rows:
                 is_end = page.is_last
                 break
-        overlap.check_matched()
+        if expected:
+            raise mismatch(series, run.last, expected)
     except (ToolkitError, KeyboardInterrupt) as error:
         if isinstance(error, HistoryMismatch) and request.operation.reach:
-            start = (pull.run.last or 0) + 1  # a new run, after the last archived row
+            start = (run.last or 0) + 1  # a new run, after the last archived row
             later = replace(series, parameters={**series.parameters, "start": start})
-            new_run = replace(pull, series=later, run=Run(start, pull.run.bound))
-            pulled = pull_rows(new_run, session, count_rows)
-            if pulled.begin_ms is not None:
-                return replace(pulled, pull=pull)
+            again = pull_rows(
+                replace(pull, series=later, run=Run(start, run.bound)), session, count_rows
+            )
+            if again.lacks:
+                return replace(again, pull=pull)
         # The rows pulled so far follow the archived ones, so they are kept.
-        kept = kept if not overlap.expected and not isinstance(error, ArchiveError) else []
+        kept = kept if not expected and not isinstance(error, ArchiveError) else []
         failure, is_end = error, False
     rows = schemas.SCHEMAS[series.table].empty_table()
     if kept:
@@ -299,8 +286,7 @@ def pull_rows(
         collector.add(([record for _, record in kept],))
         rows = schemas.collected_rows(collector, series, [text for text, _ in kept], pull.origin)
         rows = schemas.place_rows(series, rows, run.start, run.rows)
-    run = run.extend(series, rows)
-    return PulledRows(pull, rows, run, until_ms, is_end, failure, begin_ms, lacks)
+    return PulledRows(pull, rows, run.extend(series, rows), until_ms, is_end, failure, lacks)
 
 
 def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
@@ -314,28 +300,13 @@ def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
         )
 
 
-def _first_missing_ms(
-    request: RefreshRequest, runs: Sequence[Run], pulled: Sequence[TimeRange], since: str
-) -> int:
-    """Return the time from which on rows may be missing."""
-    start = request.start_ms
-    if start is None:  # from the first archived row, else from the first day of the service
-        firsts = [run.start for run in runs] + [first for first, _ in pulled]
-        return min(firsts, default=to_ms(since) if since else 0)
-    if request.end_ms is not None:
-        return start
-    # Without an end, the gap between the archived rows and the start is pulled, too.
-    ranges = [(run.start, run.start - 1) for run in runs] + [*pulled]
-    return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
-
-
 class HistoryPull:
     """The refresh of one history: what to pull next, and what came and is not committed."""
 
     def __init__(self, request: RefreshRequest, session: Session) -> None:
         now = session.now_ms()
-        self.request = request
-        operation, api = request.series.operation, session.api
+        self.request, self.series = request, request.series
+        operation, api = self.series.operation, session.api
         self._since = (operation if api is SERVICE else api.adapt(operation)).since
         self.lacks = ""  # which rows the service may lack
         self.origin = RowOrigin(session.label, session.simulated, now)
@@ -345,99 +316,103 @@ class HistoryPull:
         self.start_ms = self.new_rows = self._unlogged = 0
         self.breaks = BreakLog()  # where the rows that were appended contradict each other
         self.error: ToolkitError | None = None  # why the refresh failed
-        self.portions_to_pull: Iterator[RunPull] = iter(())
         self.asked: RunPull | None = None  # the portion to pull; None if nothing can be missing
         self.pulled: PulledRows  # what came of it
         # Rows that were pulled and are not committed, the runs with them, and their breaks.
         self.portions: list[tuple[pa.Table, Run, Sequence[RowBreak]]] = []
-        # The archived runs by start; None if they have to be read.
-        self.archived: dict[int, Run] | None = None
-        self._is_second_pull = False
+        # The archived runs, by start; None if they have to be read.
+        self.runs: list[Run] | None = None
 
-    @property
-    def runs(self) -> list[Run]:
-        """All archived runs, by start."""
-        return sorted((self.archived or {}).values(), key=operator.attrgetter("start"))
+    def begin(self, writer: HistoryWriter, most_rows: int) -> None:
+        """Find the first portion to pull; see `asked`."""
+        self._portions_to_pull, self.asked = self._pull_portions(writer, most_rows), None
+        self.advance()
 
-    def pull_portions(self, writer: HistoryWriter, most_rows: int) -> Iterator[RunPull]:
+    def advance(self) -> None:
+        """Find the next portion to pull, if there is one."""
+        try:
+            self.asked = next(self._portions_to_pull, None)
+        except ToolkitError as error:
+            self.error = error
+
+    def _pull_portions(self, writer: HistoryWriter, most_rows: int) -> Iterator[RunPull]:
         """Yield the portions to pull, of the runs that are not complete; see `pulled`.
 
         If their rows contradict each other or have a gap for the first time, all rows that are not
-        committed are pulled once more.
+        committed are pulled once more, and archived as they come.
         """
-        request, series = self.request, self.request.series
-        runs, entries = writer.read_state(series)
-        self.archived = {run.start: run for run in runs}
-        pulled, self._noted = (
-            coverage.pulled_ranges(entries),
-            coverage.contradictory_ranges(entries),
-        )
+        request, series, is_first_pull = self.request, self.series, True
+        self.runs, entries = writer.read_state(series)
+        pulled = coverage.pulled_ranges(entries)
+        self._noted = coverage.contradictory_ranges(entries)
         if request.end_ms is None:
             check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
-        self.start_ms = _first_missing_ms(request, runs, pulled, self._since)
-        self._unlogged = sum(run.rows for run in runs) - coverage.count_logged_rows(entries)
-        is_whole = False
-        while not is_whole:
-            self.portions, is_whole = [], True
-            for run in select_runs(self.runs, pulled, self.start_ms):
-                is_whole = is_whole and (yield from self._pull_run(writer, run, most_rows))
+        self.start_ms = self._first_missing_ms(self.runs, pulled)
+        self._unlogged = sum(run.rows for run in self.runs) - coverage.count_logged_rows(entries)
+        size = {} if request.page_size is None else {"page_size": request.page_size}
+        waiting = select_runs(self.runs, pulled, self.start_ms)
+        while waiting:
+            run, is_end = waiting.pop(0), False
+            # A refresh was killed before it noted its breaks.
+            checks = self._begin_checks(writer, run) if self._unlogged > 0 else None
+            while not is_end:
+                start = run.start if run.last is None else run.last
+                end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
+                if start > end:
+                    break
+                parameters = {**series.parameters, "start": start, "end": end, **size}
+                yield RunPull(replace(series, parameters=parameters), run, most_rows, self.origin)
+                came = self.pulled
+                run, is_end, before = came.run, came.is_end, run
+                if came.until_ms is not None:
+                    self.until_ms = min(self.until_ms, came.until_ms)
+                if came.lacks:
+                    self.lacks, self.start_ms = came.lacks, max(self.start_ms, run.start)
+                    before, checks = Run(run.start, run.bound), None
+                if not came.rows.num_rows:
+                    continue
+                checks = checks or self._begin_checks(writer, before)
+                breaks = checks.add_page(checked_columns(came.rows))
+                if is_first_pull and any(found.group != "unproved" for found in breaks):
+                    is_first_pull, self.portions = False, []
+                    waiting = select_runs(self.runs, pulled, self.start_ms)
+                    break
+                self.portions.append((came.rows, run, breaks))
 
-    def _pull_run(
-        self, writer: HistoryWriter, run: Run, most_rows: int
-    ) -> Generator[RunPull, None, bool]:
-        """Yield the portions of a run; return whether its rows are whole.
+    def _first_missing_ms(self, runs: Sequence[Run], pulled: Sequence[TimeRange]) -> int:
+        """Return the time from which on rows may be missing."""
+        start = self.request.start_ms
+        if start is None:  # from the first archived row, else from the first day of the service
+            firsts = [run.start for run in runs] + [first for first, _ in pulled]
+            return min(firsts, default=to_ms(self._since) if self._since else 0)
+        if self.request.end_ms is not None:
+            return start
+        # Without an end, the gap between the archived rows and the start is pulled, too.
+        ranges = [(run.start, run.start - 1) for run in runs] + [*pulled]
+        return min(
+            start, max((last + 1 for first, last in ranges if first <= start), default=start)
+        )
 
-        The rows of the second pull are archived as they come.
-        """
-        series, is_end = self.request.series, False
-        # A refresh was killed before it noted its breaks.
-        checks = self._begin_checks(writer, run) if self._unlogged > 0 else None
-        while not is_end:
-            start = run.start if run.last is None else run.last
-            end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
-            if start > end:
-                break
-            parameters = {**series.parameters, "start": start, "end": end}
-            if self.request.page_size is not None:
-                parameters["page_size"] = self.request.page_size
-            ranged = replace(series, parameters=parameters)
-            yield RunPull(ranged, run, most_rows, self.origin)
-            pulled = self.pulled
-            if pulled.until_ms is not None:
-                self.until_ms = min(self.until_ms, pulled.until_ms)
-            if pulled.begin_ms is not None:
-                self.lacks = pulled.lacks
-                self.start_ms = max(self.start_ms, pulled.begin_ms)
-                run, checks = Run(pulled.run.start, pulled.run.bound), None
-            if pulled.rows.num_rows:
-                checks = checks or self._begin_checks(writer, run)
-                breaks = checks.add_page(checked_columns(pulled.rows))
-                if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
-                    self._is_second_pull = True
-                    return False
-                self.portions.append((pulled.rows, pulled.run, breaks))
-            run, is_end = pulled.run, pulled.is_end
-        return True
-
-    def note_commit(self) -> int:
-        """Note that the portions are committed, and return the number of their rows."""
-        portions, self.portions = self.portions, []
-        for _, run, breaks in portions:
-            self.archived = {**(self.archived or {}), run.start: run}
+    def note_commit(self, portions: Sequence[tuple[pa.Table, Run, Sequence[RowBreak]]]) -> int:
+        """Note that portions are committed, and return the number of their rows."""
+        runs, rows = {run.start: run for run in self.runs or ()}, 0
+        for new, run, breaks in portions:
+            runs[run.start] = run
+            rows += new.num_rows
             self.breaks.add(breaks)
-        rows: int = sum(rows.num_rows for rows, _, _ in portions)
+        self.runs = [runs[start] for start in sorted(runs)]
         self.new_rows += rows
         return rows
 
     def refreshed(self) -> RefreshResult:
         """Return the result, after all portions are committed."""
-        series, total = self.request.series, sum(run.rows for run in self.runs)
+        series, total = self.series, sum(run.rows for run in self.runs or ())
         times = (self.start_ms, self.until_ms)
         return RefreshResult(series.operation.type, series.subject, self.new_rows, total, *times)
 
     def _begin_checks(self, writer: HistoryWriter, run: Run) -> HistoryChecks:
         """Return the checks of a run, which have seen its last archived rows."""
-        series = self.request.series
+        series = self.series
         checks = HistoryChecks(series.operation, series.parameters)
         if run.rows:
             first = run.rows - max(_ROWS_BEFORE, self._unlogged)

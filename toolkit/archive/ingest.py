@@ -16,7 +16,7 @@ import itertools
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from toolkit.archive import engines, row_sql, schemas
 from toolkit.archive.coverage import RefreshResult, Run, log_entry, log_refreshes, pulled_ranges
-from toolkit.archive.history_pull import HistoryWriter, RunOverlap, checked_columns
+from toolkit.archive.history_pull import HistoryWriter, checked_columns, mismatch, new_places
 from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.schemas import RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables
@@ -40,7 +40,7 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.paging import RowKey
 from toolkit.contract.requests import parse_cursor
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, ToolkitError
+from toolkit.errors import ArchiveError, CommitConflict, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_iso, to_ms
 
@@ -168,9 +168,8 @@ def _ingest_page(
     series = _history_series(operation, parameters)
     writer = BulkWriter(tables, series, (start, until), origin, after, keys)
     if texts:
-        rows = schemas.decoded_rows(series, texts, origin)
-        writer.append_part(rows.append_column("_subject", pa.repeat(series.subject, len(texts))))
-    return writer.log_whole()
+        writer.append_part(schemas.decoded_rows(series, texts, origin))
+    return writer.log_ranges()
 
 
 def _history_series(operation: Operation, parameters: Mapping[str, Any]) -> Series:
@@ -238,8 +237,8 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
         if times[0] < last or (np.diff(times) < 0).any():
             raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
         last = writer.until = int(times[-1])
-        writer.append_part(rows.append_column("_subject", pa.repeat(series.subject, len(times))))
-    return writer.log_whole()
+        writer.append_part(rows)
+    return writer.log_ranges()
 
 
 def ingest_bulk(
@@ -366,19 +365,20 @@ def _select_texts(
 
     def read_rows() -> Iterator[tuple[str | None, int, int, int, str]]:
         place = itertools.count()
-        for at, number, line in _read_lines(files):
-            try:
-                for user, text in _read_line(line, owner) if line.strip() else ():
-                    found = functools.reduce(
-                        operator.getitem, wire.split("."), msgspec.json.decode(text)
-                    )
-                    yield user, found, at, next(place), bytes(text).decode()
-            except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError) as error:
-                raise ArchiveError(
-                    f"{files[at]}, line {number}: {error}. Bulk files are Parquet, or JSON lines: "
-                    f"each a row of {operation.type} with {owner}, or a block of a node's file of "
-                    "fills with events. Decompress the files first"
-                ) from None
+        for at, file in enumerate(files):
+            with file.open("rb") as lines:
+                for number, line in enumerate(lines, start=1):
+                    try:
+                        for user, text in _read_line(line, owner):
+                            row = msgspec.json.decode(text)
+                            found = functools.reduce(operator.getitem, wire.split("."), row)
+                            yield user, found, at, next(place), bytes(text).decode()
+                    except (msgspec.MsgspecError, ValueError, LookupError, TypeError) as error:
+                        raise ArchiveError(
+                            f"{file}, line {number}: {error}. Bulk files are Parquet, or JSON "
+                            f"lines: each a row of {operation.type} with {owner}, or a block of a "
+                            "node's file of fills with events. Decompress the files first"
+                        ) from None
 
     def read_batches() -> Iterator[pa.RecordBatch]:
         found = read_rows()
@@ -390,16 +390,10 @@ def _select_texts(
     return database.table("lines"), {name: name for name in ("_subject", "_time", "_json")}
 
 
-def _read_lines(files: Sequence[Path]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the lines of files with the place of the file and the number of the line."""
-    for at, file in enumerate(files):
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                yield at, number, line
-
-
 def _read_line(line: bytes, owner: str) -> Iterator[tuple[str | None, msgspec.Raw]]:
     """Yield subject and text of the rows of a line of JSON."""
+    if not line.strip():
+        return
     block = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     pairs = [(block.get(owner, b'""'), msgspec.Raw(line.strip()))]
     if "events" in block:
@@ -454,9 +448,10 @@ class _History:
 
     series: Series
     runs: list[Run]
+    expected: list[Any] = field(
+        default_factory=list
+    )  # the last archived rows, if they must come again
     left: str = ""  # why its rows are left out
-    is_matched: bool = False  # whether the next rows follow the archived ones
-    expected: tuple[bytes, ...] = ()  # of the last archived rows, those after a cursor
     new_rows: int = 0
     breaks: BreakLog = field(default_factory=BreakLog)
 
@@ -479,7 +474,7 @@ class BulkWriter:
         after: RowKey | None = None,
         keys: Sequence[RowKey] = (),
     ) -> None:
-        self._operation, self._origin = series.operation, origin
+        self._operation, self._subject, self._origin = series.operation, series.subject, origin
         self._start, self.until = times
         self._after, self._keys = after, keys
         self._writer = HistoryWriter(tables, series, is_only=bool(series.subject))
@@ -490,6 +485,8 @@ class BulkWriter:
 
     def append_part(self, part: pa.Table) -> None:
         """Append rows that are sorted by subject and time, unless they are archived."""
+        if self._subject:
+            part = part.append_column("_subject", pa.repeat(self._subject, part.num_rows))
         columns = checked_columns(part)
         if "user" in self._operation.subject:
             columns["user"] = part["_subject"]
@@ -522,102 +519,85 @@ class BulkWriter:
                 "when it is done; the rows so far are archived"
             ) from None
 
-    def log_whole(self) -> IngestResult:
-        """Log the range of the only subject; raise an ArchiveError if its rows were left out."""
-        done = self.log_ranges()
-        for subject, why in done["left"].items():
-            raise ArchiveError(f"{self._operation.type} {subject}: {why}")
-        return done
-
     def log_ranges(self) -> IngestResult:
-        """Log the range of each subject; return ``kept`` and ``left``, as `Archive.ingest`."""
+        """Log the range of each subject; return ``kept`` and ``left``, as `Archive.ingest`.
+
+        Raise an ArchiveError if the rows of the only subject were left out.
+        """
         entries, result = [], IngestResult(kept={}, left={})
         for subject, history in self._histories.items():
-            last = None if history.left else history.runs[-1].last
-            if not history.is_matched and last is not None and last <= self.until:
-                self._match_rows(history, [])
+            series, last = history.series, history.runs[-1].last or 0
+            if history.expected and not history.left and last <= self.until:
+                history.left = str(mismatch(series, last, history.expected))
+            if history.left and self._subject:
+                raise ArchiveError(f"{series.name}: {history.left}")
             if history.left:
                 result["left"][subject] = history.left
                 continue
             new, total = history.new_rows, sum(run.rows for run in history.runs)
             done = RefreshResult(self._operation.type, subject, new, total, self._start, self.until)
             entries.append(log_entry(done, self._origin, history.breaks, history.runs))
-            result["kept"][history.series.name] = new
+            result["kept"][series.name] = new
         if entries:
             log_refreshes(self._writer.tables, entries, self._writer.log)
         return result
-
-    def _history(self, subject: str) -> _History:
-        """Return the history of a subject; at first find the run that its rows continue."""
-        if subject not in self._histories:
-            series = Series(self._operation, subject)
-            runs, entries = self._writer.read_state(series)
-            history = self._histories[subject] = _History(series, [*runs])
-            self._begin_run(history, pulled_ranges(entries))
-        return self._histories[subject]
 
     def _new_rows_of(self, history: _History, rows: pa.Table) -> pa.Table:
         """Return the rows of a subject that are not archived; none if they cannot follow."""
         if history.left:
             return rows.slice(0, 0)
         times = schemas.to_milliseconds(rows[history.series.keys[0]]).to_numpy()
-        last = history.runs[-1].last
-        if history.is_matched or last is None or last < self._start:
-            history.is_matched = True
+        if not history.expected:
             # Only of rows after a cursor, some may be before the range.
             return rows.slice(int(np.searchsorted(times, self._start))) if self._after else rows
         # All rows of a time are in one part, so those of the last archived time are all here.
+        last = history.runs[-1].last or 0
         first, end = np.searchsorted(times, [last, last + 1]).tolist()
         if first == len(times):
             return rows.slice(first)
-        texts = rows.slice(first, end - first)["_json"].cast(pa.binary()).to_pylist()
-        new = self._match_rows(history, texts)
-        if new is None:
+        texts = rows.slice(first, end - first)["_json"].to_pylist()
+        new = new_places(history.expected, texts)
+        if history.expected:
+            history.left = str(mismatch(history.series, last, history.expected))
             return rows.slice(0, 0)
         places = [*(first + place for place in new), *range(end, len(times))]
         return rows.take(np.array(places, np.int64))
 
-    def _match_rows(self, history: _History, texts: Sequence[bytes]) -> list[int] | None:
-        """Return the places of new rows of the run's last time; None if archived ones differ."""
-        run = history.runs[-1]
-        expected = replace(run, last_texts=history.expected or run.last_texts)
-        overlap = RunOverlap(history.series, expected)
-        try:
-            new = list(overlap.new_places(texts))
-            overlap.check_matched()
-        except HistoryMismatch as error:
-            history.left = str(error)
-            return None
-        history.is_matched = True
-        return new
-
-    def _begin_run(self, history: _History, pulled: Sequence[tuple[int, int]]) -> None:
-        """Add the run that the rows continue or begin, unless they cannot follow."""
-        runs, after, start = history.runs, self._after, self._start
-        if runs and after and runs[-1].last == after[0]:
+    def _history(self, subject: str) -> _History:
+        """Return the history of a subject; at first find the run that its rows continue."""
+        if subject in self._histories:
+            return self._histories[subject]
+        series, after = Series(self._operation, subject), self._after
+        runs, entries = self._writer.read_state(series)
+        history = self._histories[subject] = _History(series, [*runs])
+        texts: Sequence[str] = runs[-1].last_texts if runs else ()
+        if after and runs and runs[-1].last == after[0]:
             # The cursor divides the rows of the last archived time. A service may repeat the rows
             # of the cursor, or begin after them. Texts have no known order.
-            texts, parts = runs[-1].last_texts, paging.ordered_parts(after)
-            archived = schemas.decode_texts(self._operation, texts)
+            archived = schemas.decode_texts(self._operation, [text.encode() for text in texts])
+            parts = paging.ordered_parts(after)
             is_repeated = [
                 key in self._keys or key[:parts] > after[:parts]
                 for key in paging.row_keys(self._operation, archived)
             ]
             if is_repeated[-1]:
-                history.expected = tuple(itertools.compress(texts, is_repeated))
+                history.expected = [*map(json.loads, itertools.compress(texts, is_repeated))]
                 self._start = int(after[0])
-                return
-        if not runs:
-            runs.append(Run(start, None))
-            return
-        begin, last = runs[-1].start, runs[-1].last or 0
-        if begin < start and last < start:
-            if not any(first <= begin and end >= start - 1 for first, end in pulled):
-                runs.append(Run(start, None))
-        elif begin > start or not (
-            begin == start or any(first <= start <= end + 1 for first, end in pulled)
-        ):
+                return history
+        start = self._start
+        begin, last = (runs[-1].start, runs[-1].last or 0) if runs else (start, 0)
+        # Whether no row is missing between the archived rows and the start.
+        since = min(begin, start) if last < start else start
+        is_joined = begin == start or any(
+            first <= since and start <= end + 1 for first, end in pulled_ranges(entries)
+        )
+        if not runs or (last < start and not is_joined):
+            history.runs.append(Run(start, None))
+        elif begin > start or not is_joined:
             history.left = (
                 "the archive has rows after the beginning of the files. Ingest files in the order "
                 "of their times, or refresh instead"
             )
+        elif last >= start:
+            history.expected = [*map(json.loads, texts)]
+        return history

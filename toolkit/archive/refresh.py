@@ -154,23 +154,24 @@ def _make_calls(
 
     The first call is made in this thread: an error that all would have costs one.
     """
-    here = {"session": session, "count_rows": count_rows}
-    while refresh.waiting:
-        yield _begin_call(refresh, lambda function, call: function(**call, **here))
-        if not refresh.is_single:
-            break
-    if not refresh.waiting:
-        return
     running: dict[Future[Any], Any] = {}
+    is_here = True
     with Workers(session, executor) as workers:
         try:
             while refresh.waiting or running:
                 while refresh.waiting and len(running) < _CALLS_AT_ONCE:
-                    item, future = _begin_call(refresh, workers.submit)
-                    if isinstance(future, Future):
-                        running[future] = item
-                    else:
-                        yield item, future
+                    item, result = refresh.waiting.popleft(), None
+                    try:
+                        item, call = refresh.begin(item)
+                        if call and is_here:
+                            result = call[0](**call[1], session=session, count_rows=count_rows)
+                        elif call:
+                            running[workers.submit(*call)] = item
+                            continue
+                    except ToolkitError as error:
+                        result = error
+                    is_here = refresh.is_single
+                    yield item, result
                 for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                     item, result = running.pop(future), _result_of(future, workers)
                     count_rows(result.rows.num_rows if isinstance(result, PulledRows) else 1)
@@ -179,16 +180,6 @@ def _make_calls(
             workers.stop.set()
             for future in running:
                 future.cancel()
-
-
-def _begin_call(refresh: "_AnyRefresh", submit: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return the next item with its result, its future, its error, or None without a call."""
-    item = refresh.waiting.popleft()
-    try:
-        item, call = refresh.begin(item)
-        return item, call and submit(*call)
-    except ToolkitError as error:
-        return item, error
 
 
 def _result_of(future: "Future[Any]", workers: Workers) -> Any:
@@ -248,40 +239,33 @@ class _HistoryRefresh(_Refresh):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        only = self.is_single
-        self._writer = history_pull.HistoryWriter(self._tables, self._sample, is_only=only)
+        sample, is_only = self._sample, self.is_single
+        self._writer = history_pull.HistoryWriter(self._tables, sample, is_only=is_only)
         self._pulled: dict[str, HistoryPull] = {}
-        self._is_committing, self._tries = False, 0
+        self._tries = 0
 
     def begin(self, item: Any) -> tuple[HistoryPull, Call | None]:
         """Return a history, and the call for its next portion."""
         history = item if isinstance(item, HistoryPull) else HistoryPull(item, self._session)
-        self._pulled[history.request.series.subject] = history
-        if history.archived is None:
-            try:
-                most_rows = self._rows_per_commit if self.is_single else _ROWS_PER_CALL
-                history.portions_to_pull = history.pull_portions(self._writer, most_rows)
-                history.asked = None
-                history.asked = next(history.portions_to_pull, None)
-            except ToolkitError as error:
-                history.error = error
+        self._pulled[history.series.subject] = history
+        if history.runs is None:
+            history.begin(self._writer, self._rows_per_commit if self.is_single else _ROWS_PER_CALL)
         asked = history.asked
         return history, None if asked is None else (history_pull.pull_rows, {"pull": asked})
 
-    def take(self, item: Any, result: Any) -> None:
+    def take(self, history: HistoryPull, result: Any) -> None:
         """Check the rows of a portion, and keep them until they are committed."""
-        history: HistoryPull = item
-        if history.archived is None and not history.error:
-            self._try_again(history)
+        if history.runs is None and not history.error:  # another process has changed it
+            self.waiting.appendleft(history)
             return
         if isinstance(result, PulledRows) and result.pull == history.asked:
             history.pulled = result
-            history.asked = next(history.portions_to_pull, None)
+            history.advance()
             if isinstance(result.error, KeyboardInterrupt):
                 raise result.error
-            history.error = result.error
+            history.error = history.error or result.error
         elif result is not None:
-            history.error = _error_of(result, history.request.series)
+            history.error = _error_of(result, history.series)
         if history.asked and not history.error:
             self.waiting.appendleft(history)
             return
@@ -299,71 +283,64 @@ class _HistoryRefresh(_Refresh):
     def commit(self, words: dict[str, None]) -> Iterator[RefreshOutcome]:
         """Commit the portions, then the entries of the finished histories in the refresh log."""
         self.keep()
-        finished, self.finished, done = self.finished, [], []
+        changed = [each for each in self.finished if each.runs is None and not each.error]
+        finished = [each for each in self.finished if each not in changed]
+        self.finished = []
+        self.waiting.extendleft(changed)
         for history in finished:
-            if history.archived is None and not history.error:
-                self._try_again(history)
-                continue
-            del self._pulled[history.request.series.subject]
-            if not history.error:
-                done.append(history)
-        if done:
-            entries = [
-                log_entry(each.refreshed(), each.origin, each.breaks, each.runs, each.lacks)
-                for each in done
-            ]
+            del self._pulled[history.series.subject]
+        entries = [
+            log_entry(each.refreshed(), each.origin, each.breaks, each.runs or (), each.lacks)
+            for each in finished
+            if not each.error
+        ]
+        if entries:
             log_refreshes(self._tables, entries, self._writer.log)
         for history in finished:
-            if history in done:
+            if (error := history.error) is None:
                 yield history.request, self._announce(history, words)
-            elif error := history.error:
-                if not isinstance(error, ArchiveError):
-                    error.add_note(_resume_note(history.request.series.name, history.new_rows))
-                yield history.request, error
+                continue
+            if not isinstance(error, ArchiveError):
+                error.add_note(_resume_note(history.series.name, history.new_rows))
+            yield history.request, error
 
     def keep(self) -> None:
         """Commit the portions of all histories in one commit.
 
-        An interrupt can come during a commit: then nobody knows whether it was done.
+        If another process has changed a history, its refresh begins again. An interrupt can come
+        during a commit: nobody knows then whether it was done, so its portions are given up.
         """
-        histories = [history for history in self._pulled.values() if history.portions]
-        if not histories or self._is_committing:
-            return
-        # Readers of one account skip the row groups of others.
-        histories.sort(key=lambda history: history.request.series.subject)
-        portions = [
-            (history.request.series, run, rows)
-            for history in histories
-            for rows, run, _ in history.portions
-        ]
-        series = histories[0].request.series
-        note = f"{len(histories)} of {series.operation.type}" if histories[1:] else series.name
-        self._is_committing = is_kept = is_shared = True
-        try:
-            is_shared = self._writer.append(portions, note)
-        except CommitConflict:
-            is_kept = False
-            self._writer.open()
-            self._try_again()
-        if is_kept:
-            self.new_rows += sum(history.note_commit() for history in histories)
-        for history in self._pulled.values() if is_shared else ():
-            is_begun = history.archived is not None
-            if is_begun and self._writer.has_changed(history.request.series, history.runs):
-                history.archived, history.portions = None, []
-        self._is_committing = False
-        if not is_kept:
-            self.keep()
-
-    def _try_again(self, *changed: HistoryPull) -> None:
-        """Begin the refresh of histories again that another process has changed."""
-        self._tries += 1
-        if self._tries >= MAX_TRIES + len(self._pulled):
-            raise ArchiveError(
-                f"other processes wrote to the archive during each of {self._tries} tries. Refresh "
-                "again when they are done"
-            )
-        self.waiting.extendleft(changed)
+        pulled = self._pulled.values()
+        while histories := [history for history in pulled if history.portions]:
+            # Readers of one account skip the row groups of others.
+            histories.sort(key=lambda history: history.series.subject)
+            taken = [(history, history.portions) for history in histories]
+            for history in histories:
+                history.portions = []
+            series = histories[0].series
+            note = f"{len(histories)} of {series.operation.type}" if histories[1:] else series.name
+            try:
+                rows = [(each.series, run, new) for each, got in taken for new, run, _ in got]
+                is_shared = self._writer.append(rows, note)
+                self.new_rows += sum(history.note_commit(portions) for history, portions in taken)
+            except CommitConflict:
+                is_shared = True
+                self._writer.open()
+                for history, portions in taken:
+                    history.portions = portions
+                self._tries += 1
+            for history in pulled if is_shared else ():
+                if history.runs is not None and self._writer.has_changed(
+                    history.series, history.runs
+                ):
+                    history.runs, history.portions = None, []
+                    self._tries += 1
+                    self._writer.open()
+            if self._tries >= MAX_TRIES + len(pulled):
+                raise ArchiveError(
+                    f"other processes wrote to the archive during each of {self._tries} tries. "
+                    "Refresh again when they are done"
+                )
 
     def _announce(self, history: HistoryPull, words: dict[str, None]) -> RefreshResult:
         """Return the result of a history with remarks about what the service does not have."""

@@ -1,6 +1,5 @@
 """``toolkit archive``: refresh, ingest, status, scan, verify, freeze and compact."""
 
-import inspect
 import json
 import os
 import sys
@@ -13,17 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from toolkit.cli.console import (
-    RowProgress,
-    fail,
-    plain_message,
-    print_warnings,
-    report_errors,
-)
-from toolkit.cli.fetch import unknown_dex
+from toolkit.cli import console, options
+from toolkit.cli.console import RowProgress, fail
+from toolkit.cli.fetch import NumberForm, fetch_function, is_repeatable, parse_usd, unknown_dex
 from toolkit.cli.files import check_path, write_frame, write_json_lines
-from toolkit.cli.operations import NumberForm, fetch_function, is_repeatable, parse_usd
-from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
+from toolkit.cli.options import JsonOption, keyword_option
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
@@ -32,7 +25,6 @@ if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
     from toolkit.archive.history_pull import RefreshRequest
     from toolkit.client import Session
-    from toolkit.contract.operations import Operation
 
 archive_app = typer.Typer(
     help="Archive fetched rows permanently, as Delta tables that can be verified and cited.",
@@ -45,9 +37,6 @@ ArchivePath = Annotated[
         help="Folder or address, for example s3://bucket/prefix; a freeze has @<id> at its end."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-CallArguments = tuple[Any, ...]
-"""The positional arguments of a fetch function."""
 
 _LONGEST_SUBJECT: Final = 60  # characters on a terminal
 
@@ -76,7 +65,7 @@ _REFRESH_OPTIONS: Final = (
     keyword_option("end", str | None, "Last time; by default the present."),
     keyword_option("amount", str | None, "USD notional, for slippageHistory."),
     keyword_option("dex", str | None, "Dex, for an operation with a dex."),
-    *(option for option in SOURCE_OPTIONS if option.name not in ("recordings", "archive")),
+    *(option for option in options.SOURCE_OPTIONS if option.name not in ("recordings", "archive")),
     keyword_option(
         "moved",
         bool,
@@ -89,6 +78,8 @@ _REFRESH_OPTIONS: Final = (
 )
 
 
+@archive_app.command()
+@options.with_options(*_REFRESH_OPTIONS)
 def refresh(
     path: ArchivePath,
     operation: Annotated[str, typer.Argument(help="Operation, for example userFillsByTime.")],
@@ -100,7 +91,7 @@ def refresh(
             "the options --user, --builder, --coin and --validator, as in `toolkit fetch`."
         ),
     ] = None,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Fetch missing rows and archive them. The key comes from TOOLKIT_API_KEY.
 
@@ -115,37 +106,32 @@ def refresh(
     takes = found.parameters[0].python.removesuffix("s") if found.parameters else ""
     subjects = [*(subject or [])]
     for name in _SUBJECTS:
-        if options[name] and name != takes:
+        if given[name] and name != takes:
             own = f"--{takes}" if takes in _SUBJECTS else "SUBJECT after the operation"
             advice = f"use {own}" if takes else "it takes no subject"
             fail(f"{found.type} has no --{name}: {advice}", code=2)
-        subjects += options[name] or ()
-    arguments: dict[str, Any] = {
-        name: options[name] for name in ("start", "end", "dex") if options[name] is not None
-    }
-    if options["amount"] is not None:
-        arguments["amount"] = parse_usd("amount", options["amount"])
-    with report_errors(), open_session(options) as session:
+        subjects += given[name] or ()
+    arguments = {n: given[n] for n in ("start", "end", "dex", "amount") if given[n] is not None}
+    if "amount" in arguments:
+        arguments["amount"] = parse_usd("amount", arguments["amount"])
+    fetch, as_json = fetch_function(found), given["as_json"]
+    with console.report_errors(), options.open_session(given) as session:
         try:
-            if options["moved"]:
-                plan = target.plan_refresh(
-                    fetch_function(found), subjects or None, start=options["start"], session=session
-                )
+            if given["moved"]:
+                start = given["start"]
+                plan = target.plan_refresh(fetch, subjects or None, start=start, session=session)
                 typer.echo(f"toolkit: {plan}", err=True)
-                subjects = plan.to_ask
-                if not subjects:
+                if not (subjects := plan.to_ask):
                     nothing = json.dumps({"type": found.type, "rows": 0})
                     line = f"{found.type}: 0 new, no account needs a request"
-                    typer.echo(nothing if options["as_json"] else line)
+                    typer.echo(nothing if as_json else line)
                     return
-            _refresh_all(target, found, subjects, arguments, session, as_json=options["as_json"])
+            calls: list[tuple[Any, ...]] = [(subject,) for subject in subjects] or [()]
+            if subjects and found.parameters and not is_repeatable(found):
+                calls = [(subjects,)]  # one request takes all of them
+            _refresh_all(target, _check_calls(fetch, calls, arguments, session), session, as_json)
         except KeyboardInterrupt as interrupt:
             fail("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), code=130)
-
-
-_ARGUMENTS: Final = list(inspect.signature(refresh).parameters.values())[:-1]
-set_options(refresh, [*_ARGUMENTS, *_REFRESH_OPTIONS])
-archive_app.command()(refresh)
 
 
 @archive_app.command()
@@ -358,45 +344,33 @@ def _opened(path: str, *, is_new: bool = False) -> "Iterator[Archive]":
     from toolkit.errors import ToolkitError
 
     try:
-        with print_warnings():
+        with console.print_warnings():
             yield open(path) if is_new else open_existing(path)
     except (ToolkitError, ValueError, TypeError, OSError) as error:
         fail(str(error), code=2)
 
 
 def _refresh_all(
-    archive: "Archive",
-    operation: "Operation",
-    subjects: Sequence[str],
-    arguments: Mapping[str, Any],
-    session: "Session",
-    *,
-    as_json: bool,
+    archive: "Archive", requests: "Sequence[RefreshRequest]", session: "Session", as_json: bool
 ) -> None:
-    """Refresh every subject, and print a line for each. A failure does not stop other subjects.
+    """Refresh every series, and print a line for each. A failure does not stop other series.
 
-    No request is sent if an argument is wrong. An error that every subject would get ends the
+    No request is sent if an argument is wrong. An error that every series would get ends the
     command at once, for example a refused key, a spent budget or a full disk.
     """
     from toolkit.archive.refresh import refresh_all
     from toolkit.errors import ArchiveError, ToolkitError
 
-    fetch = fetch_function(operation)
-    calls: list[CallArguments] = [(subject,) for subject in subjects] or [()]
-    if subjects and operation.parameters and not is_repeatable(operation):
-        calls = [(list(subjects),)]  # one request takes all of them
-    # The arguments are checked first with the local time: `session.now_ms` may send a request.
-    _check_calls(fetch, calls, arguments, time.time_ns() // 1_000_000)
-    requests = _check_calls(fetch, calls, arguments, session.now_ms(), session)
+    type = requests[0].series.operation.type
     if "seed" in (session.world or {}):  # a simulated exchange has no other dexes
         dexes = {request.series.parameters.get("dex") for request in requests}
         if unknown := next(
             filter(None, (unknown_dex(d, session, is_empty=True) for d in dexes)), ""
         ):
-            fail(f"{operation.type}: {unknown}. Nothing was archived", code=2)
+            fail(f"{type}: {unknown}. Nothing was archived", code=2)
     failed: dict[str, ToolkitError] = {}
     remaining = len(requests)
-    with RowProgress(f"archive {operation.type}", len(requests)) as progress:
+    with RowProgress(f"archive {type}", len(requests)) as progress:
         session.progress = progress.start_pull
         try:
             for request, outcome in refresh_all(archive.tables, requests, session):
@@ -415,7 +389,9 @@ def _refresh_all(
             failed[archive.tables.location] = error
             remaining -= 1
     for name, failure in failed.items():
-        message = plain_message(" ".join([str(failure), *getattr(failure, "__notes__", [])]))
+        message = console.plain_message(
+            " ".join([str(failure), *getattr(failure, "__notes__", [])])
+        )
         typer.echo(f"toolkit: {name}: {message}", err=True)
     if failed:
         not_requested = f"; not requested: {remaining}" if remaining else ""
@@ -424,23 +400,27 @@ def _refresh_all(
 
 def _check_calls(
     fetch: Callable[..., Any],
-    calls: Sequence[CallArguments],
+    calls: Sequence[tuple[Any, ...]],
     arguments: Mapping[str, Any],
-    now_ms: int,
-    session: "Session | None" = None,
+    session: "Session",
 ) -> list["RefreshRequest"]:
-    """Return the requests of the calls; wrong arguments end the command."""
+    """Return the requests of the calls; wrong arguments end the command.
+
+    They are checked first with the local time: `Session.now_ms` may send a request.
+    """
     from toolkit.archive.refresh import prepare_refresh
     from toolkit.errors import ArchiveError, BadRequest
 
-    checked: dict[str, RefreshRequest] = {}
-    errors = []
-    for call in calls:
-        try:
-            request = prepare_refresh(fetch, call, arguments, now_ms, session)
-            checked[request.series.name] = request
-        except (BadRequest, ArchiveError) as error:
-            errors.append(f"toolkit: {error}")
-    if errors:
-        fail("\n".join(errors).removeprefix("toolkit: "), code=2)
+    for source in (None, session):
+        now_ms = source.now_ms() if source else time.time_ns() // 1_000_000
+        checked: dict[str, RefreshRequest] = {}
+        errors = []
+        for call in calls:
+            try:
+                request = prepare_refresh(fetch, call, arguments, now_ms, source)
+                checked[request.series.name] = request
+            except (BadRequest, ArchiveError) as error:
+                errors.append(f"toolkit: {error}")
+        if errors:
+            fail("\n".join(errors).removeprefix("toolkit: "), code=2)
     return [*checked.values()]

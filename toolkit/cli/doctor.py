@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
+from toolkit.cli.options import JsonOption
 from toolkit.display import count_text
 from toolkit.installation import (
     EXTRAS,
@@ -53,7 +54,7 @@ def doctor(
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not ask the address for its clock.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check Python, libraries, extras, key, address, clock, cache, Jupyter and Chromium.
 

@@ -1,39 +1,177 @@
 """``toolkit fetch``, ``toolkit plan`` and ``toolkit info``: requests from the command line.
 
 `fetch` writes the rows of one operation into a file or on the screen. `plan` estimates the cost of
-a fetch. `info` sends any request and prints its answer.
+a fetch. `info` sends any request and prints its answer. `fetch` and `plan` have one command for
+each operation, with options from the operations table.
 """
 
 import inspect
 import json
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from toolkit.cli.console import RowProgress, fail, plain_message, report_errors
 from toolkit.cli.files import check_path, write_frame, write_json_lines
-from toolkit.cli.operations import (
-    OperationGroup,
-    add_operations,
-    fetch_arguments,
-    fetch_function,
-    has_many_subjects,
-)
-from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
+from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, with_options
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex
+from toolkit.contract.extra_operations import FETCHED, known_operation
+from toolkit.contract.operations import Operation, Parameter
+from toolkit.contract.requests import describe_cost
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.client import Session
-    from toolkit.contract.operations import Operation
 
 INCOMPLETE: Final = 3
 """Exit code if rows are missing, or contradict each other."""
+
+
+class OperationGroup(TyperGroup):
+    """A group of commands by operation; its error for another operation names `toolkit info`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command; an unknown name ends the command line with a message."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            near = get_close_matches(name, FETCHED, n=1)
+            points = known_operation(name).points
+            suggestion = f" Did you mean {near[0]}?" if near else ""
+            request = json.dumps({"type": name})
+            fail(
+                f"{name} is none of the {len(FETCHED)} operations with a function.{suggestion} "
+                f"toolkit info '{request}' sends any request and prints the answer as JSON; "
+                f"one request costs {count_text(points, 'point')}",
+                code=2,
+            )
+        return super().resolve_command(ctx, args)
+
+
+class NumberForm(StrEnum):
+    """The forms of number columns."""
+
+    float = "float"
+    exact = "exact"
+    text = "text"
+
+
+_TYPES: Final[dict[str, Any]] = {
+    "addresses": list[str],
+    "texts": list[str],
+    "whole": int | None,
+    "flag": bool,
+}
+"""Kind of a parameter -> type of its option, if it is not text. For USD, a message of its own says
+what a number is."""
+
+
+def add_operations(
+    app: typer.Typer,
+    command: Callable[[Operation, dict[str, Any]], None],
+    *options: inspect.Parameter,
+) -> None:
+    """Add a command for each operation, named by its type, with a hidden alias in snake case."""
+
+    def command_of(operation: Operation) -> Callable[..., None]:
+        own = [_parameter_option(operation, parameter) for parameter in operation.parameters]
+        if operation.paging != "none":
+            help = "Most rows to return; by default all."
+            own.append(keyword_option("max_rows", int | None, help))
+        help = "Form of number columns."
+        own.append(keyword_option("numbers", NumberForm, help, NumberForm.float))
+
+        @with_options(*own, *options)
+        def call(**values: Any) -> None:
+            command(operation, values)
+
+        return call
+
+    for operation in FETCHED.values():
+        call = command_of(operation)
+        for name in dict.fromkeys((operation.type, operation.function)):
+            app.command(
+                name,
+                help=f"{operation.summary} {describe_cost(operation)}",
+                short_help=operation.summary,
+                hidden=name != operation.type,
+            )(call)
+
+
+def _parameter_option(operation: Operation, parameter: Parameter) -> inspect.Parameter:
+    help = f"{parameter.meaning[:1].upper()}{parameter.meaning[1:]}."
+    kind = _TYPES.get(parameter.kind, str | None)
+    if parameter is operation.parameters[0] and is_repeatable(operation):
+        kind, help = list[str], f"{help} The option can be repeated."
+    if parameter.kind == "time":
+        help += ' For example 2025-09-01T12:00 or "7d"'
+        help += "." if parameter.python == "end" else ", or 0."
+    if parameter.required:
+        help += f" Required, or {parameter.unless}." if parameter.unless else " Required."
+    default: Any = [] if kind == list[str] else False if kind is bool else None
+    return keyword_option(parameter.python, kind, help, default)
+
+
+def fetch_function(operation: Operation) -> Callable[..., Any]:
+    """Return the fetch function of an operation."""
+    from toolkit.fetch.registry import FUNCTIONS
+
+    return FUNCTIONS[operation.type]
+
+
+def fetch_arguments(operation: Operation, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the fetch function, out of all options.
+
+    A missing argument ends the command.
+    """
+    names = [parameter.python for parameter in operation.parameters] + ["max_rows", "numbers"]
+    arguments: dict[str, Any] = {}
+    for name in names:
+        value = options.get(name)
+        if value is not None and value != []:
+            arguments[name] = value.value if isinstance(value, StrEnum) else value
+    for parameter in operation.parameters:
+        if parameter.kind == "usd" and parameter.python in arguments:
+            arguments[parameter.python] = parse_usd(parameter.python, arguments[parameter.python])
+        if not parameter.required or parameter.python in arguments:
+            continue
+        if parameter.unless and parameter.unless in arguments:
+            continue
+        other = f" or --{parameter.unless}" if parameter.unless else ""
+        fail(f"{operation.type} needs --{parameter.python.replace('_', '-')}{other}", code=2)
+    if is_repeatable(operation) and len(arguments.get(names[0], [])) == 1:
+        arguments[names[0]] = arguments[names[0]][0]
+    return arguments
+
+
+def parse_usd(name: str, text: str) -> float:
+    """Return a number of USD; another text ends the command."""
+    try:
+        return float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        fail(f"--{name} is a number of USD, such as 10000 or 1e4, not {text!r}", code=2)
+
+
+def is_repeatable(operation: Operation) -> bool:
+    """Return whether `tk.many` can fetch the operation for many subjects."""
+    parameters = operation.parameters
+    return bool(parameters) and parameters[0].required and parameters[0].kind in ("address", "text")
+
+
+def has_many_subjects(operation: Operation, arguments: Mapping[str, Any]) -> bool:
+    """Return whether there are several subjects for a function that takes one."""
+    return is_repeatable(operation) and isinstance(
+        arguments.get(operation.parameters[0].python), list
+    )
+
 
 fetch_app = typer.Typer(
     cls=OperationGroup,
@@ -79,7 +217,7 @@ _PLAN_OPTIONS: Final = (
 )
 
 
-def _fetch_operation(operation: "Operation", options: dict[str, Any]) -> None:
+def _fetch_operation(operation: Operation, options: dict[str, Any]) -> None:
     """Fetch an operation, write its frames, and print their provenance."""
     out = options["out"]
     if out == "-" and options["as_json"]:
@@ -105,7 +243,7 @@ def _fetch_operation(operation: "Operation", options: dict[str, Any]) -> None:
 
 
 def _fetch_frames(
-    operation: "Operation", options: dict[str, Any]
+    operation: Operation, options: dict[str, Any]
 ) -> "tuple[dict[str, pd.DataFrame], bool]":
     """Return the frames by name, and whether they are complete.
 
@@ -184,7 +322,7 @@ def _print_provenance(frames: "dict[str, pd.DataFrame]", as_json: bool) -> None:
         )
 
 
-def _plan_operation(operation: "Operation", options: dict[str, Any]) -> None:
+def _plan_operation(operation: Operation, options: dict[str, Any]) -> None:
     arguments = fetch_arguments(operation, options)
     if has_many_subjects(operation, arguments):
         fail("toolkit plan takes only one subject: plan them one by one", code=2)
@@ -198,35 +336,31 @@ def _plan_operation(operation: "Operation", options: dict[str, Any]) -> None:
     typer.echo(json.dumps(asdict(estimate)) if options["as_json"] else str(estimate))
 
 
-add_operations(fetch_app, _fetch_operation, (*_FETCH_OPTIONS, *SOURCE_OPTIONS))
-add_operations(plan_app, _plan_operation, (*_PLAN_OPTIONS, *SOURCE_OPTIONS))
+add_operations(fetch_app, _fetch_operation, *_FETCH_OPTIONS, *SOURCE_OPTIONS)
+add_operations(plan_app, _plan_operation, *_PLAN_OPTIONS, *SOURCE_OPTIONS)
 
 
-def info(**options: Any) -> None:
+@with_options(*SOURCE_OPTIONS)
+def info(
+    request: Annotated[
+        str, typer.Argument(help='The request as JSON, for example \'{"type": "allMids"}\'.')
+    ],
+    **options: Any,
+) -> None:
     """Send a request unchanged, and print the answer as JSON.
 
     The request may be of any operation of the service, also one that has no function here.
     """
     try:
-        request = json.loads(options["request"])
+        sent = json.loads(request)
     except ValueError as error:
         fail(f'the request is not JSON, such as \'{{"type": "allMids"}}\': {error}', code=2)
     with report_errors():
         import toolkit as tk
 
         with open_session(options) as session:
-            answer = tk.info(request, session=session)
+            answer = tk.info(sent, session=session)
     if isinstance(answer, bytes):
         sys.stdout.buffer.write(answer)
     else:
         typer.echo(json.dumps(answer, ensure_ascii=False))
-
-
-_REQUEST: Final = inspect.Parameter(
-    "request",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    annotation=Annotated[
-        str, typer.Argument(help='The request as JSON, for example \'{"type": "allMids"}\'.')
-    ],
-)
-set_options(info, [_REQUEST, *SOURCE_OPTIONS])

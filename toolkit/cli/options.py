@@ -1,10 +1,10 @@
 """Options that several commands share, and the store or session that they select."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -13,6 +13,9 @@ from toolkit.cli.console import fail
 if TYPE_CHECKING:
     from toolkit.client import Session
     from toolkit.service import Store
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class SizeChoice(StrEnum):
@@ -33,6 +36,7 @@ ArchiveOption = Annotated[
     str | None,
     typer.Option(help="Folder of an archive to use instead; folder@<id> selects a freeze."),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def keyword_option(
@@ -62,24 +66,25 @@ def keyword_option(
     )
 
 
-def set_options(command: Callable[..., None], options: Sequence[inspect.Parameter]) -> None:
-    """Set the options of a command; Typer reads them from its signature and annotations."""
-    vars(command)["__signature__"] = inspect.Signature(options)
-    command.__annotations__ = {option.name: option.annotation for option in options}
+def with_options(*options: inspect.Parameter) -> Callable[[Command], Command]:
+    """Add options to a command, which has ``**values`` for them.
 
+    Typer reads the options from its signature and annotations.
+    """
 
-def _annotated_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+    def add(command: Command) -> Command:
+        own = inspect.signature(command).parameters.values()
+        every = [
+            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for option in (*own, *options)
+            if option.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        vars(command)["__signature__"] = inspect.Signature(every)
+        command.__annotations__ = {option.name: option.annotation for option in every}
+        return command
 
+    return add
 
-LOCAL_OPTIONS: Final = (
-    _annotated_option("seed", SeedOption, 7),
-    _annotated_option("size", SizeOption, SizeChoice.demo),
-    _annotated_option("recordings", RecordingsOption, None),
-    _annotated_option("archive", ArchiveOption, None),
-)
-"""The options that select a local source."""
 
 SOURCE_OPTIONS: Final = (
     keyword_option(
@@ -112,10 +117,10 @@ SOURCE_OPTIONS: Final = (
 
 
 def open_chosen_store(
-    seed: int,
-    size: SizeChoice,
-    recordings: Path | None = None,
-    archive: str | None = None,
+    seed: SeedOption = 7,
+    size: SizeOption = SizeChoice.demo,
+    recordings: RecordingsOption = None,
+    archive: ArchiveOption = None,
     *,
     strict: bool = False,
 ) -> "Store":
@@ -135,18 +140,27 @@ def open_chosen_store(
         fail(str(error))
 
 
+LOCAL_OPTIONS: Final = tuple(inspect.signature(open_chosen_store).parameters.values())[:4]
+"""The options that select a local source."""
+
+_REFUSED: Final = {
+    **dict.fromkeys(
+        ("base_url", "exchange"), "and a local source are two sources: use only one of them"
+    ),
+    **dict.fromkeys(
+        ("points_per_minute", "most_points"), "works only with a service, not with a local source"
+    ),
+}
+"""Option of a service -> why it cannot be beside a local source."""
+
+
 def open_session(options: Mapping[str, Any], progress: Any = False) -> "Session":
     """Connect to the service or the local source that the options select."""
     names = ("seed", "size", "recordings", "archive")
     local = {name: options[name] for name in names if options.get(name) is not None}
-    for name in ("base_url", "exchange"):
-        if local and options.get(name):
-            option = name.replace("_", "-")
-            fail(f"--{option} and a local source are two sources: use only one of them", code=2)
-    for name in ("points_per_minute", "most_points"):
-        if local and options[name] is not None:
-            option = name.replace("_", "-")
-            fail(f"--{option} works only with a service, not with a local source", code=2)
+    for name, words in _REFUSED.items() if local else ():
+        if options.get(name) not in (None, ""):
+            fail(f"--{name.replace('_', '-')} {words}", code=2)
     if local:
         from toolkit.local_service import local as connect_locally
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from toolkit.cli import options
 from toolkit.cli.console import fail
-from toolkit.cli.options import keyword_option
+from toolkit.cli.options import LOCAL_OPTIONS, keyword_option, with_options
 from toolkit.contract.apis import NAMES, find_address
 from toolkit.contract.requests import is_address
 from toolkit.times import to_ms
@@ -41,22 +40,9 @@ def _check_addresses(option: typer.CallbackParam, addresses: list[str] | None) -
     return addresses
 
 
-# A report checks its options before it starts a kernel, which takes seconds.
-def _start(default: str) -> inspect.Parameter:
-    help = 'First time, for example 2025-09-01 or "7d".'
-    return keyword_option("start", str, help, default, callback=_check_time)
-
-
-def _addresses(name: str, help: str) -> inspect.Parameter:
-    return keyword_option(name, list[str] | None, help, callback=_check_addresses)
-
-
-_END: Final = keyword_option(
-    "end", str | None, "Last time; by default the present.", callback=_check_time
-)
 _COMMON: Final = (
     keyword_option("out", Path | None, "Where to write.", None, "--out", "-o"),
-    *options.LOCAL_OPTIONS,
+    *LOCAL_OPTIONS,
     keyword_option(
         "live",
         bool,
@@ -83,16 +69,18 @@ class _Report(NamedTuple):
     """A report of this package.
 
     - ``help``: what it reports
-    - ``options``: its own options; the first is its subject
+    - ``options``: option -> its help text; the first is the subject
     - ``names``: option -> parameter of the notebook, if they have different names
+    - ``start``: the first time by default
     - ``live_needs``: the option that a live service needs, with its meaning
     - ``is_of_one``: whether each subject gets a report of its own
     - ``subject``: the subject by default
     """
 
     help: str
-    options: tuple[inspect.Parameter, ...]
+    options: Mapping[str, str]
     names: Mapping[str, str] = {}
+    start: str = ""
     live_needs: str = ""
     is_of_one: bool = False
     subject: str | None = None
@@ -101,89 +89,78 @@ class _Report(NamedTuple):
 _REPORTS: Final = {
     "wallet": _Report(
         "Report the profits, costs and trades of one account.",
-        (
-            _addresses(
-                "user",
-                "Address of the account; offline, the default is an example account. Several "
-                "accounts: one report each, and --out is their folder.",
-            ),
-            _start(""),
-            _END,
-        ),
+        {
+            "user": "Address of the account; offline, the default is an example account. Several "
+            "accounts: one report each, and --out is their folder."
+        },
         live_needs="an account: --user 0x...",
         is_of_one=True,
     ),
     "comparison": _Report(
         "Compare the profits, returns and skill of several accounts.",
-        (
-            _addresses(
-                "user",
-                "Address of an account; at least two. Offline, the default is five accounts.",
-            ),
-            _start(""),
-            _END,
-        ),
+        {"user": "Address of an account; at least two. Offline, the default is five accounts."},
         {"user": "users"},
         live_needs="accounts: --user 0x... --user 0x...",
     ),
     "market": _Report(
         "Report the trading costs of a perp, its book, liquidations and positioning.",
-        (
-            keyword_option(
-                "coin",
-                list[str] | None,
-                "The perp; by default BTC. Several: one report each, and --out is their folder.",
-            ),
-            _start("30d"),
-            _END,
-            _addresses(
-                "user",
-                "An account whose positions count; the option can be repeated. By default the "
-                "1,000 accounts with the largest positions.",
-            ),
-        ),
+        {
+            "coin": "The perp; by default BTC. Several: one report each, and --out is their "
+            "folder.",
+            "user": "An account whose positions count; the option can be repeated. By default the "
+            "1,000 accounts with the largest positions.",
+        },
         {"user": "accounts"},
+        start="30d",
         is_of_one=True,
         subject="BTC",
     ),
     "builder": _Report(
         "Report the revenue of a builder, its users, and their trades through other builders.",
-        (
-            _addresses(
-                "address",
-                "Address of the builder; offline, the default is an example. Several: one report "
-                "each, and --out is their folder.",
-            ),
-            _start(""),
-            _END,
-        ),
+        {
+            "address": "Address of the builder; offline, the default is an example. Several: one "
+            "report each, and --out is their folder."
+        },
         live_needs="a builder: --address 0x...",
         is_of_one=True,
     ),
     "market-quality": _Report(
         "Compare perps: the cost of a size, the largest size, and the state of the books.",
-        (
-            keyword_option("dex", str, "Dex of the perps; by default the native one.", ""),
-            keyword_option(
-                "coin", list[str] | None, "The perps; by default the 12 with the largest volume."
-            ),
-            _start("7d"),
-            _END,
-        ),
+        {
+            "dex": "Dex of the perps; by default the native one.",
+            "coin": "The perps; by default the 12 with the largest volume.",
+        },
         {"coin": "coins"},
+        start="7d",
     ),
 }
 
 
-def _add_report(name: str, report: _Report) -> None:
-    first = report.options[0].name
+def _report_options(report: _Report) -> Iterator[inspect.Parameter]:
+    """Yield the options of a report. They are checked before a kernel starts, which is slow."""
+    for name, help in report.options.items():
+        if name == "dex":
+            yield keyword_option(name, str, help, "")
+        else:
+            check = None if name == "coin" else _check_addresses
+            yield keyword_option(name, list[str] | None, help, callback=check)
+    help = 'First time, for example 2025-09-01 or "7d".'
+    yield keyword_option("start", str, help, report.start, callback=_check_time)
+    help = "Last time; by default the present."
+    yield keyword_option("end", str | None, help, callback=_check_time)
 
+
+def _add_report(name: str, report: _Report) -> None:
+    first = next(iter(report.options))
+
+    @report_app.command(name, help=report.help)
+    @with_options(*_report_options(report), *_COMMON)
     def command(**values: Any) -> None:
         if report.live_needs and (values["live"] or values["exchange"]) and not values[first]:
             fail(f"--live and --exchange need {report.live_needs}", code=2)
         shared = {
-            report.names.get(option.name, option.name): values[option.name] or None
-            for option in report.options
+            report.names.get(option, option): values[option] or None
+            for option in (*report.options, "end")
         }
         shared["start"] = values["start"] or 0
         parameters = [shared]
@@ -192,14 +169,13 @@ def _add_report(name: str, report: _Report) -> None:
             parameters = [{**shared, first: subject} for subject in subjects]
         _write_reports(name.replace("-", "_"), parameters, values)
 
-    options.set_options(command, [*report.options, *_COMMON])
-    report_app.command(name, help=report.help)(command)
-
 
 for _name, _report in _REPORTS.items():
     _add_report(_name, _report)
 
 
+@report_app.command("run")
+@with_options(*_COMMON)
 def run_notebook(
     notebook: Annotated[Path, typer.Argument(help="Notebook: .py, .md or .ipynb.")],
     parameter: Annotated[
@@ -218,11 +194,6 @@ def run_notebook(
         except ValueError:
             parameters[name.strip()] = value
     _write_reports(notebook, [parameters], values)
-
-
-_OWN: Final = list(inspect.signature(run_notebook).parameters.values())[:-1]
-options.set_options(run_notebook, [*_OWN, *_COMMON])
-report_app.command("run")(run_notebook)
 
 
 def _source_code(values: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ import typer
 from toolkit.cli.console import fail, print_warnings, warn
 from toolkit.cli.options import (
     ArchiveOption,
+    JsonOption,
     PortOption,
     RecordingsOption,
     SeedOption,
@@ -181,7 +182,7 @@ def notebooks(
 def world(
     seed: SeedOption = 7,
     size: SizeOption = SizeChoice.demo,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print a summary of a simulated exchange."""
     with print_warnings():
