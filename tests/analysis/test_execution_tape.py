@@ -60,9 +60,9 @@ def drawn(rng, correlation, n, persistence=0.0):
 
 def held(found, level):
     """Return the share of intervals that contain the truth, for each of the three parts."""
-    intervals = np.array([item.intervals(level) for item in found])
-    low, high = np.moveaxis(intervals, 2, 0)
-    return ((low <= TRUTH) & (high >= TRUTH)).mean(axis=0)
+    values, variances, freedom = np.moveaxis(np.array(found), 1, 0)
+    reach = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variances)
+    return (np.abs(values - TRUTH) <= reach).mean(axis=0)
 
 
 @pytest.mark.parametrize(("correlation", "n"), [(0.0, 300), (0.95, 300), (0.8, 3000)])
@@ -72,13 +72,13 @@ def test_interval_coverage(correlation, n):
     At a correlation of 0.95 only seven of 300 trades change sides. Too wide is wrong as well.
     """
     rng = np.random.default_rng([n, int(100 * correlation)])
-    every = [estimate_parts(drawn(rng, correlation, n)) for _ in range(300)]
-    found = [item for item in every if not np.isnan(item.values).any()]
+    every = [estimate_parts(drawn(rng, correlation, n))[0] for _ in range(300)]
+    found = [parts for parts in every if not np.isnan(parts[0]).any()]
     assert len(found) >= 0.98 * 300
     shares = held(found, 0.95)
     assert shares.min() >= 0.92
     assert shares.max() <= 0.98
-    errors = np.array([item.values for item in found]) - TRUTH
+    errors = np.array(found)[:, 0] - TRUTH
     t = errors.mean(axis=0) / (errors.std(axis=0) / np.sqrt(len(found)))
     assert np.abs(t).max() < 3.5
 
@@ -86,7 +86,7 @@ def test_interval_coverage(correlation, n):
 def test_interval_coverage_with_lasting_news():
     """News with autocorrelation 0.6: without lags the permanent part has a coverage of 74 %."""
     rng = np.random.default_rng(5)
-    found = [estimate_parts(drawn(rng, 0.8, 3000, persistence=0.6)) for _ in range(300)]
+    found = [estimate_parts(drawn(rng, 0.8, 3000, persistence=0.6))[0] for _ in range(300)]
     assert held(found, 0.95).min() >= 0.9
     assert held(found, 0.95).max() <= 0.98
 
@@ -108,15 +108,14 @@ def test_variance_equals_full_matrices():
     lags = 3  # 4 * (60 / 100)^(2/9), rounded down
     apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     kernel = np.maximum(1 - apart / (lags + 1), 0)
-    found = estimate_parts(changes)
+    found, _ = estimate_parts(changes)
     for part, pull in enumerate([solve[1], solve[2], solve[1] - solve[2]]):
         shaped = np.diag(pull / np.sqrt(np.diag(left)))
         form = left.T @ shaped @ kernel @ shaped @ left @ model
         mean, spread = np.trace(form), np.trace(form @ form)
         raw = change @ left.T @ shaped @ kernel @ shaped @ left @ change
-        assert found.values[part] == pytest.approx(pull @ change)
-        assert found.variances[part] == pytest.approx(raw * (pull @ model @ pull) / mean)
-        assert found.freedom[part] == pytest.approx(mean**2 / spread)
+        variance = raw * (pull @ model @ pull) / mean
+        assert found[:, part] == pytest.approx([pull @ change, variance, mean**2 / spread])
 
 
 def test_single_turn_has_no_interval():
@@ -124,12 +123,11 @@ def test_single_turn_has_no_interval():
     sign = np.array([-1.0] * 5 + [1.0] + [-1.0] * 5)
     change = np.array([0.1, -0.2, 0.3, -0.1, 2.0, -2.2, 0.1, 0.2, -0.1, 0.0])
     changes = pd.DataFrame({"sign": sign[1:], "before": sign[:-1], "gap": 1.0, "change": change})
-    found = estimate_parts(changes)
+    found, _ = estimate_parts(changes)
     # Constant c, half spread h, transitory t: c + h + t = 2, c - h - t = -2.2, so c = -0.1 and
     # h + t = 2.1. The other eight have the mean c - h + t = 0.0375, so h - t = -0.1375.
-    assert found.values.tolist() == pytest.approx([0.98125, 1.11875, -0.1375])
-    assert np.isnan(found.variances).all()
-    assert np.isnan(found.intervals(0.95)).all()
+    assert found[0].tolist() == pytest.approx([0.98125, 1.11875, -0.1375])
+    assert np.isnan(found[1:]).all()
 
 
 def test_trade_prices_as_quotes_are_refused():
@@ -266,12 +264,12 @@ def test_spreads_ignore_maker_fills():
     changes = price_changes(read_trades(trades, "fills"), 20_000)
     for coin, own in rows.groupby("coin"):
         mine = changes[changes["coin"] == coin]
-        parts = estimate_parts(mine)
-        assert own["estimate"].tolist() == pytest.approx(list(parts.values))
+        values, variances, freedom = estimate_parts(mine)[0]
+        assert own["estimate"].tolist() == pytest.approx(list(values))
         assert own["estimate"].iloc[0] == pytest.approx(own["estimate"].iloc[1:].sum())
-        reach = stats.t.ppf(0.95, parts.freedom) * np.sqrt(parts.variances)
-        assert own["low"].tolist() == pytest.approx(list(parts.values - reach))
-        assert own["high"].tolist() == pytest.approx(list(parts.values + reach))
+        reach = stats.t.ppf(0.95, freedom) * np.sqrt(variances)
+        assert own["low"].tolist() == pytest.approx(list(values - reach))
+        assert own["high"].tolist() == pytest.approx(list(values + reach))
         count = 300 if coin == "XYZ" else 200
         assert set(own["n"]) == {len(mine)}
         assert set(own["missing"]) == {count - len(mine)}
@@ -283,7 +281,7 @@ def test_spreads_ignore_maker_fills():
         assert row["turns"] == (mine["sign"] != mine["before"]).sum()
         assert row["sign_autocorrelation"] == pytest.approx((mine["sign"] * mine["before"]).mean())
         names = ["half_spread", "transitory", "permanent"]
-        assert row[names].tolist() == pytest.approx(list(parts.values))
+        assert row[names].tolist() == pytest.approx(list(values))
     both = spreads(
         pd.concat([trades, makers]), by=["liquidity", "coin"], max_age=20, level=0.9
     ).params

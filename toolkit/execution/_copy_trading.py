@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from toolkit.execution._markout import Gain, estimate_gains
+from toolkit.execution._gains import Gain, estimate_gains
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import list_keys, sum_groups
@@ -139,7 +139,7 @@ def copy_trading(
         )
         parts[parts.isna().any(axis=1)] = np.nan
         cost = -(parts["delay_usd"] + parts["slippage_usd"]).to_numpy()
-        found = estimate_gains(grouped, {(): Gain(cost, trades.usd, age)}, {}, None, how)
+        found = estimate_gains(grouped, [Gain(cost, trades.usd, age)], how)
         sums = parts.groupby(codes).sum(min_count=1).reindex(range(number))
         made.append(
             groups.assign(

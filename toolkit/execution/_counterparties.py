@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from toolkit.execution._markout import Gain, estimate_gains
+from toolkit.execution._gains import Gain, estimate_gains
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Names, Table
 from toolkit.prepare.groups import number_groups, sum_groups
@@ -117,7 +117,7 @@ def counterparties(
     gain = Gain(sign * (px - trade.px) * trade.sz, trade.usd, age)
     codes, groups = number_groups(sides.astype("str"), missing_last=True)
     grouped = GroupedTrades(trade, codes, groups, clusters[seen])
-    found = estimate_gains(grouped, {(): gain}, {}, None, how)
+    found = estimate_gains(grouped, [gain], how)
     result = groups.assign(
         trades=np.bincount(codes, minlength=len(groups)),
         volume_usd=sum_groups(codes, np.nan_to_num(trade.usd), len(groups)),

@@ -1,29 +1,21 @@
 """Markout: the price change after fills, with intervals."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats
-from toolkit.execution._quote_error import QuoteErrors, estimate_quote_errors
+from toolkit.execution._gains import RESULT_NAMES, Gain, estimate_gains, estimate_quote_errors
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.groups import list_keys, split_groups
+from toolkit.prepare.groups import list_keys
 from toolkit.prepare.prices import list_spans, span_ms
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.trades import GroupedTrades, group_trades
+from toolkit.prepare.trades import group_trades
 from toolkit.statistics.bootstrap import DRAWS, Sampling
 from toolkit.statistics.estimate import Estimate
 from toolkit.times import SECOND
-
-FIGURES: Final = {
-    "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
-    "missing": "int64", "clusters": "int64", "age_seconds": "float64",
-}  # fmt: skip
-RESULT_NAMES = ("name", "seconds", *FIGURES)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,14 +143,15 @@ def markout(
     marks = reference_prices(table, prices, price, max_age)
     age_ms, spans = span_ms(max_age, "max_age"), list_spans(horizons, "horizons", signed=True)
     errors = estimate_quote_errors(marks, age_ms, grouped, cluster)
-    gains = {}
+    gains = []
     for span in spans:
         px, age = marks.after(coin, ms, span, age_ms)
         slope = -trades.sign * errors.signs.after(coin, ms, span, age_ms)[0] if errors else None
-        gain = trades.sign * (px - trades.px) * trades.sz
-        gains[span / SECOND, "markout"] = Gain(gain, trades.usd, age, slope)
-    types = {"seconds": "float64", "name": "str"}
-    params = estimate_gains(grouped, gains, types, errors, how)
+        gains.append(Gain(trades.sign * (px - trades.px) * trades.sz, trades.usd, age, slope))
+    params = estimate_gains(grouped, gains, how, errors)
+    seconds = np.tile(np.array(spans) / SECOND, len(grouped.groups))
+    params.insert(len(keys), "seconds", seconds)
+    params.insert(len(keys) + 1, "name", pd.array(["markout"] * len(params), dtype="str"))
     return Markout(
         params=finish(
             params, {"fills": table.frame, "prices": prices},
@@ -171,58 +164,3 @@ def markout(
         max_age_seconds=age_ms / SECOND,
         cluster=cluster,
     )  # fmt: skip
-
-
-class Gain(NamedTuple):
-    """A figure of trades.
-
-    - ``value``: the gains in USD; NaN if a trade has no price
-    - ``base``: the values by which their sum is divided, in USD
-    - ``age``: age of the prices in seconds
-    - ``slope``: how much the figure of a trade moves with the error of quotes
-    """
-
-    value: Floats
-    base: Floats
-    age: Floats
-    slope: Floats | None = None
-
-
-def estimate_gains(
-    grouped: GroupedTrades,
-    gains: Mapping[Any, Gain],
-    types: Mapping[str, str],
-    errors: QuoteErrors | None,
-    how: Sampling,
-) -> pd.DataFrame:
-    """Return the `FIGURES` of each group and figure, below the columns of groups and labels.
-
-    - ``gains``: by the labels of a figure
-    - ``types``: the columns of the labels
-    """
-    trades, codes, groups, cluster = grouped
-    made = []
-    for place, own in enumerate(split_groups(codes, len(groups))):
-        for labels, gain in gains.items():
-            rows = own[~np.isnan(gain.value[own])]
-            value, base, n = 1e4 * gain.value[rows], gain.base[rows], len(rows)
-            estimate, *ends, count = how.ratio(value, base, cluster[rows])
-            interval = (ends[0], ends[1])
-            if errors and gain.slope is not None and n:
-                slope, miss = gain.slope[rows] * base / base.sum(), value - estimate * base
-                interval = errors.widen(
-                    interval,
-                    estimate,
-                    trades.coin.take(rows),
-                    slope,
-                    miss,
-                    cluster[rows],
-                    how.level,
-                )
-            usd, age = (gain.value[rows].sum(), gain.age[rows].mean()) if n else (np.nan, np.nan)
-            made.append((place, *labels, estimate, *interval, usd, n, len(own) - n, count, age))
-    types = {**types, **FIGURES}
-    columns = dict(zip(("place", *types), zip(*made, strict=True), strict=True)) if made else {}
-    rows = np.array(columns.pop("place", ()), dtype=np.int64)
-    figures = {name: pd.Series(columns.get(name, ()), dtype=kind) for name, kind in types.items()}
-    return pd.DataFrame({**groups.iloc[rows].reset_index(drop=True), **figures})

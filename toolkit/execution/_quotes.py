@@ -11,9 +11,7 @@ before, so the result does not depend on how signs follow each other. With the l
 it does: with an autocorrelation of 0.8, only a fifth of the spread would show.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,11 +19,10 @@ import pandas as pd
 
 from toolkit.arrays import Floats
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
-from toolkit.prepare.groups import CALENDAR, group_columns, starts_group
+from toolkit.prepare.groups import split_groups, starts_group
 from toolkit.prepare.prices import PriceHistory, read_prices, span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import read_trades
-from toolkit.statistics.quantiles import student
 from toolkit.times import SECOND
 
 PARTS: Final = ("half_spread", "transitory", "permanent")
@@ -33,32 +30,6 @@ _FEWEST_TURNS: Final = 2  # changes of the taker's side, which alone show the sp
 _ENOUGH_SHARED: Final = 10
 _LEAST_LEFT: Final = 1e-6
 """Share of a variance that the regression must leave in the residuals."""
-
-
-@dataclass(frozen=True, eq=False)
-class SpreadParts:
-    """Half spread, its transitory and its permanent part, in basis points.
-
-    - ``values`` (array of float, (3,)): in the order of `PARTS`; NaN if the trades do not determine
-      them
-    - ``variances`` (array of float, (3,)): variances of the values; NaN if single changes determine
-      the values
-    - ``freedom`` (array of float, (3,)): degrees of freedom of the variances
-    - ``moves`` (array of float): by how much each change moved the transitory part
-    """
-
-    values: Floats
-    variances: Floats
-    freedom: Floats
-    moves: Floats = field(default_factory=lambda: np.zeros(0))
-
-    def intervals(self, level: float) -> list[tuple[float, float]]:
-        """Return low and high of each part; NaN if the variance is not known."""
-        reach = student(level, self.freedom) * np.sqrt(self.variances)
-        return list(zip(self.values - reach, self.values + reach, strict=True))
-
-
-_UNKNOWN: Final = SpreadParts(np.full(3, np.nan), np.full(3, np.nan), np.full(3, np.nan))
 
 
 def read_tape(table: Table) -> pd.DataFrame:
@@ -83,10 +54,8 @@ def read_tape(table: Table) -> pd.DataFrame:
     is_next = starts_group(coin, ms, tx, sign)
     first, number = np.flatnonzero(is_next), np.cumsum(is_next) - 1
     best = np.where(sign[first] > 0, np.minimum.reduceat(px, first), np.maximum.reduceat(px, first))
-    usd, taken = (
-        np.bincount(number, part, len(first)) for part in (fills.usd, fills.usd * fills.taker)
-    )
-    takers = np.bincount(number, fills.taker, len(first))
+    parts = (fills.usd, fills.usd * fills.taker, fills.taker, np.ones(len(px)))
+    usd, taken, takers, n = (np.bincount(number, part, len(first)) for part in parts)
     alone = starts_group(coin[first], ms[first], tx[first])
     return pd.DataFrame(
         {
@@ -99,17 +68,9 @@ def read_tape(table: Table) -> pd.DataFrame:
             "usd": np.where(taken > 0, taken, usd),
             "sure": alone & np.append(alone, True)[1:],
             "taker": takers > 0,
-            "maker": takers < np.bincount(number, minlength=len(first)),
+            "maker": takers < n,
         }
     )
-
-
-def rows_by_coin(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the coins of sorted rows with their rows."""
-    codes = rows["coin"].cat.codes.to_numpy()
-    ends = np.append(np.flatnonzero(starts_group(codes)), len(codes))
-    for first, last in pairwise(ends):
-        yield str(rows["coin"].cat.categories[codes[first]]), rows.iloc[first:last]
 
 
 def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
@@ -129,8 +90,8 @@ def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
     )
 
 
-def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
-    """Estimate the parts of the half spread of one coin.
+def estimate_parts(changes: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Estimate the parts of the half spread of one coin, in basis points.
 
     Weighted least squares, with a constant. Weights are 1 / (gap + median gap), since the variance
     of a price change grows with time. The variance is that of Newey and West (1987), with 4 * (n /
@@ -139,35 +100,46 @@ def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
     independent with variances of one over the weights, and its degrees of freedom follow from the
     same condition (Bell and McCaffrey, 2002; Imbens and Kolesár, 2016): a few changes of the
     taker's side can determine an estimate from thousands of trades.
+
+    Returns
+    -------
+    parts : array of float, (3, 3)
+        Rows: the values, their variances, and the degrees of freedom of the variances; columns: in
+        the order of `PARTS`. NaN if the trades do not determine the values; variances are NaN, too,
+        if single changes determine the values.
+    moves : array of float
+        By how much each change moved the transitory part.
     """
-    sign, before, gap = (changes[name].to_numpy("float64") for name in ("sign", "before", "gap"))
+    parts, count = np.full((3, 3), np.nan), len(changes)
+    numbers = (changes[name].to_numpy("float64") for name in ("sign", "before", "gap", "change"))
+    sign, before, gap, change = numbers
     turns = int((sign != before).sum())
-    if turns < _FEWEST_TURNS or turns == len(changes) or len(changes) <= 3:
-        return _UNKNOWN
-    known = np.column_stack([np.ones(len(changes)), sign, -before])
+    if turns < _FEWEST_TURNS or turns == count or count <= 3:
+        return parts, np.zeros(0)
+    known = np.column_stack([np.ones(count), sign, -before])
     weights = 1.0 / (gap + max(float(np.median(gap)), 1e-3))
     weighted = known * weights[:, None]
     square = weighted.T @ known
     if np.linalg.matrix_rank(square, hermitian=True) < 3:
-        return _UNKNOWN
+        return parts, np.zeros(0)
     inverse = np.linalg.inv(square)
-    change = changes["change"].to_numpy("float64")
     fitted = inverse @ (weighted.T @ change)
     # Rows: half spread, transitory, permanent. Columns: constant, half spread, transitory.
-    parts = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
+    sums = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
     # From here on every row is divided by its own standard deviation, the root of 1 / weight.
     root = np.sqrt(weights)
     basis = np.linalg.qr(known * root[:, None])[0]
     residual = (change - known @ fitted) * root
     correction = 1.0 / np.sqrt(np.maximum(1.0 - (basis**2).sum(axis=1), 1e-6))
-    pulls = (known * root[:, None]) @ inverse @ parts.T
-    found = [_variance(pull, correction, residual, basis) for pull in pulls.T]
-    variances, freedom = np.transpose(found)
-    return SpreadParts(parts @ fitted, variances, freedom, pulls[:, 1] * residual)
+    pulls = (known * root[:, None]) @ inverse @ sums.T
+    parts[0] = sums @ fitted
+    for place, pull in enumerate(pulls.T):
+        parts[1:, place] = _variance(pull, pull * correction, residual, basis)
+    return parts, pulls[:, 1] * residual
 
 
 def _variance(
-    pull: Floats, correction: Floats, residual: Floats, basis: Floats
+    pull: Floats, corrected: Floats, residual: Floats, basis: Floats
 ) -> tuple[float, float]:
     """Return the variance of an estimate, and the degrees of freedom of that variance.
 
@@ -176,21 +148,19 @@ def _variance(
     QQ' (Q the `basis` of the regressors): the form's mean is tr(MB), its variance 2 tr(MBMB).
 
     - ``pull`` (array of float, (n,)): how the estimate moves with each change
-    - ``correction`` (array of float, (n,)): factor of each residual
+    - ``corrected`` (array of float, (n,)): the same, times the factor of each residual
     - ``residual`` (array of float, (n,)): residuals of the regression
     - ``basis`` (array of float, (n, 3)): orthonormal columns that span the regressors
     """
-    corrected = pull * correction
-    score = corrected * residual
-    lags = min(int(4 * (len(pull) / 100) ** (2 / 9)), len(pull) - 1)
+    lags = int(4 * (len(pull) / 100) ** (2 / 9))
     weights = 1 - np.abs(np.arange(-lags, lags + 1)) / (lags + 1)
-    variance = float(score @ _sum_near(score, weights))
-    diagonal = corrected**2
-    trace = float(diagonal.sum())
-    squares = float(diagonal @ _sum_near(diagonal, weights**2))
-    near = [_sum_near(corrected * column, weights) for column in basis.T]
+    score, diagonal = corrected * residual, corrected**2
+    variance = float(score @ np.convolve(score, weights, "same"))
+    squares = float(diagonal @ np.convolve(diagonal, weights**2, "same"))
+    near = [np.convolve(corrected * column, weights, "same") for column in basis.T]
     image = corrected[:, None] * np.column_stack(near)  # B Q
     inner = basis.T @ image
+    trace = float(diagonal.sum())
     mean = trace - float(np.trace(inner))
     spread = squares - 2 * float((image**2).sum()) + float((inner**2).sum())
     if mean <= _LEAST_LEFT * trace or spread <= 0:
@@ -198,45 +168,14 @@ def _variance(
     return max(variance, 0.0) * float(pull @ pull) / mean, max(mean**2 / spread, 1.0)
 
 
-def _sum_near(values: Floats, weights: Floats) -> Floats:
-    """Return at each place the weighted sum of the values around it."""
-    reach = len(weights) // 2
-    return np.asarray(np.convolve(values, weights)[reach : reach + len(values)])
-
-
-def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> SpreadParts:
-    """Return the weighted mean of several coins' parts; coins without an estimate are left out.
-
-    Degrees of freedom as by Welch (1947) and Satterthwaite (1946).
-    """
-    known = [n for n, part in enumerate(parts) if not np.isnan(part.values).any()]
-    total = sum(weights[n] for n in known)
-    if not total:
-        return _UNKNOWN
-    shares = np.array([weights[n] / total for n in known])[:, None]
-    values = (shares * [parts[n].values for n in known]).sum(axis=0)
-    weighted = shares**2 * [parts[n].variances for n in known]
-    freedom = np.array([parts[n].freedom for n in known])
-    variances, below = weighted.sum(axis=0), (weighted**2 / freedom).sum(axis=0)
-    least = freedom.min(axis=0)
-    whole = np.divide(variances**2, below, out=least, where=below > 0)
-    return SpreadParts(values, variances, whole)
-
-
-def tape_columns(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the columns by which the trades of a tape are grouped.
-
-    Raise ValueError for another column than coin, dex, hour, day and week: a trade has two
-    accounts, and only one taker.
-    """
-    allowed = ("coin", "dex", *CALENDAR)
-    if wrong := [key for key in keys if key not in allowed]:
-        raise ValueError(
-            f"by={wrong[0]!r} needs prices: on the tape alone, group by liquidity, "
-            f"{', '.join(allowed)}; or pass prices=tk.execution.quotes(tape)"
-        )
-    columns = pd.DataFrame({"coin": trades["coin"], "time": utc_times(trades["ms"])})
-    return group_columns(Table(columns, "fills", "trades of a tape"), keys)
+def parts_by_coin(changes: pd.DataFrame) -> Floats:
+    """Return the parts of each coin, as of `estimate_parts`: (coins, 3, 3)."""
+    codes, count = changes["coin"].cat.codes.to_numpy(np.int64), len(changes["coin"].cat.categories)
+    found = np.full((count, 3, 3), np.nan)
+    for code, rows in enumerate(split_groups(codes, count)):
+        if len(rows):
+            found[code] = estimate_parts(changes.iloc[rows])[0]
+    return found
 
 
 def quotes(tape: Frame, *, max_age: str | float = "60s") -> pd.DataFrame:
@@ -306,11 +245,7 @@ def _estimate_quotes(table: Table, age_ms: int) -> pd.DataFrame:
     ms, px, sign = (trades[name].to_numpy() for name in ("ms", "px", "sign"))
     names = trades["coin"].cat
     coin = Names(names.codes.to_numpy().astype(np.int64), list(names.categories))
-    spread = np.full((len(coin.values), 3), np.nan)
-    places = {name: code for code, name in enumerate(coin.values)}
-    for name, rows in rows_by_coin(price_changes(trades, age_ms)):
-        spread[places[name]] = estimate_parts(rows).values
-    half, transitory, _ = spread[coin.codes].T
+    half, transitory, _ = parts_by_coin(price_changes(trades, age_ms))[coin.codes, 0].T
     half = np.maximum(half, 0.0)  # quotes never cross
     # If both sides trade in one transaction, their order is not known: the mid is between them.
     is_next = starts_group(coin.codes, ms, trades["tx"].to_numpy())

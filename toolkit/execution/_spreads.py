@@ -10,15 +10,21 @@ import pandas as pd
 from toolkit.arrays import Floats
 from toolkit.errors import warn_caller
 from toolkit.execution import _quotes as quotes
-from toolkit.execution._markout import FIGURES, RESULT_NAMES, Gain, estimate_gains
-from toolkit.execution._quote_error import estimate_quote_errors
-from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.groups import list_keys, number_groups, split_groups
+from toolkit.execution._gains import (
+    FIGURES,
+    RESULT_NAMES,
+    Gain,
+    estimate_gains,
+    estimate_quote_errors,
+)
+from toolkit.prepare import groups as grouping
+from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.prices import span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import LIQUIDITY, group_trades
 from toolkit.statistics.bootstrap import DRAWS, Sampling
 from toolkit.statistics.estimate import Estimate
+from toolkit.statistics.quantiles import student
 from toolkit.times import SECOND
 
 _SPLIT: Final = ("effective", "realised", "impact")
@@ -178,7 +184,7 @@ def spreads(
     (1.0, 1.0)
     """
     how = Sampling(level, draws, seed)
-    keys = list_keys(by, RESULT_NAMES)
+    keys = grouping.list_keys(by, RESULT_NAMES)
     table = Table(fills, "fills")
     age_ms = span_ms(max_age, "max_age")
     if prices is None:
@@ -200,11 +206,12 @@ def spreads(
         slopes = [first, last, first - last]
     moves = (trades.px - start, trades.px - end, end - start)
     ages = (start_age, end_age, np.maximum(start_age, end_age))
-    gains = {
-        (name,): Gain(trades.sign * move * trades.sz, start * trades.sz, age, slope)
-        for name, move, age, slope in zip(_SPLIT, moves, ages, slopes, strict=True)
-    }
-    params = estimate_gains(grouped, gains, {"name": "str"}, errors, how)
+    gains = [
+        Gain(trades.sign * move * trades.sz, start * trades.sz, age, slope)
+        for move, age, slope in zip(moves, ages, slopes, strict=True)
+    ]
+    params = estimate_gains(grouped, gains, how, errors)
+    params.insert(len(keys), "name", pd.array([*_SPLIT] * len(grouped.groups), dtype="str"))
     return Spreads(
         params=finish(
             params, {"fills": table.frame, "prices": prices},
@@ -220,29 +227,41 @@ def spreads(
 
 
 def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -> Spreads:
-    """Estimate the half spread and its parts from the trades themselves."""
+    """Estimate the half spread and its parts from the trades themselves.
+
+    Raise ValueError for another group than liquidity, coin, dex, hour, day and week: a trade has
+    two accounts, and only one taker.
+    """
     trades = quotes.read_tape(table)
     changes = quotes.price_changes(trades, age_ms)
-    columns = quotes.tape_columns(trades, [key for key in keys if key != LIQUIDITY])
-    codes, groups = number_groups(columns)
+    allowed = ("coin", "dex", *grouping.CALENDAR)
+    if wrong := [key for key in keys if key not in (LIQUIDITY, *allowed)]:
+        raise ValueError(
+            f"by={wrong[0]!r} needs prices: on the tape alone, group by liquidity, "
+            f"{', '.join(allowed)}; or pass prices=tk.execution.quotes(tape)"
+        )
+    rows = pd.DataFrame({"coin": trades["coin"], "time": utc_times(trades["ms"])})
+    columns = [key for key in keys if key != LIQUIDITY]
+    codes, groups = grouping.number_groups(
+        grouping.group_columns(Table(rows, "fills", "trades of a tape"), columns)
+    )
     usd, coin = trades["usd"].to_numpy(), trades["coin"].cat.codes.to_numpy()
-    sides = ("maker", "taker") if LIQUIDITY in keys else ("",)
-    rows_of_changes = split_groups(codes[changes.index], len(groups))
+    names = trades["coin"].cat.categories
+    rows_of_changes = grouping.split_groups(codes[changes.index], len(groups))
     made = []
-    for place, rows in enumerate(split_groups(codes, len(groups))):
+    for place, rows in enumerate(grouping.split_groups(codes, len(groups))):
         own = changes.iloc[rows_of_changes[place]]
-        volume = np.bincount(coin[rows], usd[rows])
-        found = [(quotes.estimate_parts(mine), volume[mine["coin"].cat.codes.iloc[0]])
-                 for _, mine in quotes.rows_by_coin(own)]  # fmt: skip
-        parts = quotes.combine_parts([part for part, _ in found], [weight for _, weight in found])
+        volumes = np.bincount(coin[rows], usd[rows], len(names))
+        values, variances, freedom = _combine_parts(quotes.parts_by_coin(own), volumes)
+        reach = student(level, freedom) * np.sqrt(variances)
         counts = (len(own), len(rows) - len(own), 0, float(own["gap"].mean()))
-        for side in sides:
+        for side in ("maker", "taker") if LIQUIDITY in keys else ("",):
             if side and not trades[side].to_numpy()[rows].any():
                 continue
             sign = -1.0 if side == "maker" else 1.0
-            for name, value, ends in zip(_SPLIT, parts.values, parts.intervals(level), strict=True):
-                interval = sorted(sign * end for end in ends)
-                made.append((place, side, name, sign * value, *interval, np.nan, *counts))
+            value = sign * values
+            figures = zip(_SPLIT, value, value - reach, value + reach, strict=True)
+            made += [(place, side, *each, np.nan, *counts) for each in figures]
     types = {LIQUIDITY: "str", "name": "str", **FIGURES}
     figures = pd.DataFrame(made, columns=["place", *types]).astype(types)
     named = groups.iloc[figures["place"].astype("int64")].reset_index(drop=True)
@@ -255,6 +274,21 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
             "in which buyers and sellers alternate; or, for the fills of one account, pass prices=",
             UserWarning,
         )
+    of_change, agree = changes["coin"].cat.codes.to_numpy(), changes["sign"] * changes["before"]
+    n, count = (np.bincount(each, minlength=len(names)) for each in (coin, of_change))
+    coins = pd.DataFrame(
+        {
+            "coin": pd.Series(names, dtype="str"),
+            "trades": n,
+            "changes": count,
+            "turns": np.bincount(of_change[agree < 0], minlength=len(names)),
+            "sign_autocorrelation": grouping.ratio(
+                np.bincount(of_change, agree, len(names)), count
+            ),
+            "volume_usd": grouping.sum_groups(coin, usd, len(names)),
+            **dict(zip(quotes.PARTS, quotes.parts_by_coin(changes)[:, 0].T, strict=True)),
+        }
+    )[n > 0]
     facts = {"helper": "execution.spreads", "by": keys, "price_source": "trades"}
     return Spreads(
         params=finish(params, {"fills": table.frame}, **facts),
@@ -264,24 +298,23 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
         price_source="trades",
         seconds=float("nan"),
         cluster="none",
-        coins=_coin_figures(trades, changes),
+        coins=coins.reset_index(drop=True),
     )
 
 
-def _coin_figures(trades: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
-    """Return the figures of each coin on the tape."""
-    own = dict(quotes.rows_by_coin(changes))
-    made = []
-    for coin, rows in quotes.rows_by_coin(trades):
-        mine = own.get(coin, changes.iloc[:0])
-        sign, before = mine["sign"].to_numpy(), mine["before"].to_numpy()
-        both = (sign * before).mean() if len(mine) else np.nan
-        turns = int((sign != before).sum())
-        values = quotes.estimate_parts(mine).values
-        made.append((coin, len(rows), len(mine), turns, both, rows["usd"].sum(), *values))
-    types = {
-        "coin": "str", "trades": "int64", "changes": "int64", "turns": "int64",
-        "sign_autocorrelation": "float64", "volume_usd": "float64",
-        **dict.fromkeys(quotes.PARTS, "float64"),
-    }  # fmt: skip
-    return pd.DataFrame(made, columns=list(types)).astype(types)
+def _combine_parts(parts: Floats, weights: Floats) -> Floats:
+    """Return the weighted mean of several coins' parts; coins without an estimate are left out.
+
+    Degrees of freedom as by Welch (1947) and Satterthwaite (1946).
+
+    - ``parts``: as `parts_by_coin` returns them; the result is (3, 3)
+    """
+    known = ~np.isnan(parts[:, 0]).any(axis=1) & (weights > 0)
+    if not known.any():
+        return np.full((3, 3), np.nan)
+    shares = (weights[known] / weights[known].sum())[:, None]
+    values, variances, freedom = np.moveaxis(parts[known], 1, 0)
+    weighted = shares**2 * variances
+    variance, below = weighted.sum(axis=0), (weighted**2 / freedom).sum(axis=0)
+    whole = np.divide(variance**2, below, out=freedom.min(axis=0), where=below > 0)
+    return np.stack([(shares * values).sum(axis=0), variance, whole])
