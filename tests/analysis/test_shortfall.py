@@ -8,7 +8,6 @@ import pytest
 
 from toolkit.errors import HistoryWarning, ToolkitError
 from toolkit.execution import shortfall
-from toolkit.execution._shortfall import PARTS
 
 
 def at(*ms):
@@ -75,7 +74,7 @@ def test_shortfall_of_two_parents_by_hand():
     assert found.orders["placed"].tolist() == at(1_000, day + 1_000).tolist()
     assert found.orders["ended"].tolist() == at(9_000, day + 4_000).tolist()
     usd = [-7, -1, -6, -0.551, -14.551]
-    assert found.params["name"].tolist() == [*PARTS, "total"]
+    assert found.params["name"].tolist() == ["delay", "trading", "opportunity", "fees", "total"]
     assert found.params["usd"].tolist() == pytest.approx(usd)
     assert found.params["estimate"].tolist() == pytest.approx([1e4 * v / 700 for v in usd])
     counts = found.params[["n", "missing", "clusters"]].drop_duplicates()

@@ -5,9 +5,10 @@ spread of the coin. So an error of this estimate moves the mids of all buys to o
 of all sells to the other: resampling the fills cannot show this error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -143,9 +144,16 @@ class Gain(NamedTuple):
 
 
 def estimate_gains(
-    grouped: GroupedTrades, gains: Sequence[Gain], how: Sampling, errors: QuoteErrors | None = None
+    grouped: GroupedTrades,
+    gains: Sequence[Gain],
+    how: Sampling,
+    labels: Mapping[str, Any] = MappingProxyType({}),
+    errors: QuoteErrors | None = None,
 ) -> pd.DataFrame:
-    """Return the columns of the groups and the `FIGURES`: in each group a row for each gain."""
+    """Return the `FIGURES` of each group and gain, below the columns of groups and labels.
+
+    - ``labels``: by the name of a column, its value for each gain
+    """
     trades, codes, groups, cluster = grouped
     made, coins = [], trades.coin
     for own in split_groups(codes, len(groups)):
@@ -154,13 +162,15 @@ def estimate_gains(
             value, base, n = 1e4 * gain.value[rows], gain.base[rows], len(rows)
             estimate, low, high, count = how.ratio(value, base, cluster[rows])
             if errors and gain.slope is not None and n:
-                slope = np.bincount(
-                    coins.codes[rows], gain.slope[rows] * base / base.sum(), len(coins.values)
-                )
-                miss = value - estimate * base
-                figures = (estimate, low, high)
-                low, high = errors.widen(figures, slope, miss, cluster[rows], how.level)
+                slopes = gain.slope[rows] * base / base.sum()
+                slopes = np.bincount(coins.codes[rows], slopes, len(coins.values))
+                figures, miss = (estimate, low, high), value - estimate * base
+                low, high = errors.widen(figures, slopes, miss, cluster[rows], how.level)
             usd, age = (gain.value[rows].sum(), gain.age[rows].mean()) if n else (np.nan, np.nan)
             made.append((estimate, low, high, usd, n, len(own) - n, count, age))
-    front = groups.loc[groups.index.repeat(len(gains))].reset_index(drop=True)
-    return front.join(pd.DataFrame(made, columns=list(FIGURES)).astype(FIGURES))
+    figures = zip(*made, strict=True) if made else [()] * len(FIGURES)
+    columns = {name: np.tile(values, len(groups)) for name, values in labels.items()}
+    for (name, kind), values in zip(FIGURES.items(), figures, strict=True):
+        columns[name] = np.array(values, dtype=kind)
+    front = groups.iloc[np.repeat(np.arange(len(groups)), len(gains))].reset_index(drop=True)
+    return pd.DataFrame({**front, **columns})

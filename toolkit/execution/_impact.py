@@ -7,20 +7,15 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import number_rows, ratio, split_groups, sum_groups
 from toolkit.prepare.prices import PriceHistory, span_ms
 from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.trades import Trades, find_parents, read_trades
-from toolkit.statistics.bootstrap import (
-    DRAWS,
-    Sampling,
-    bootstrap_interval,
-    count_draws,
-    grid_peaks,
-)
+from toolkit.statistics import bootstrap
+from toolkit.statistics.bootstrap import Sampling, bootstrap_interval
 from toolkit.statistics.estimate import Estimate, check_count
 from toolkit.statistics.quantiles import scipy_part
 from toolkit.times import DAY, MINUTE
@@ -35,6 +30,10 @@ _UNIT: Final = 0.01
 _BINS: Final = 8
 _FEWEST: Final = 3  # orders of different sizes that determine a law
 _STEP_MS: Final = 5 * MINUTE
+_LEAST_SHARE: Final = 1e-6
+"""Smallest eigenvalue of the autocorrelations, as a share of the largest, of a kernel."""
+_COINS: Final = ["volume_usd", "volatility_bps", "impact_bps", "y_root", "kyle_bps", "kyle_low",
+                 "kyle_high"]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -135,7 +134,7 @@ def impact(
     max_age: str | float = "60s",
     lags: int = 20,
     level: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = bootstrap.DRAWS,
     seed: int = 0,
 ) -> Impact:
     """Estimate how the price impact of orders grows with their size, and how it decays.
@@ -223,63 +222,17 @@ def impact(
     is_twap, parent = find_parents(table, trades.rows)
     order = np.lexsort((parent, is_twap, trades.ms, trades.coin.codes))
     trades, is_twap, parent = trades.take(order), is_twap[order], parent[order]
-    marks = reference_prices(table, prices, price, max_age)
-    daily = _daily_volumes(trades, volume)
-    parents = _sum_parents(table, trades, is_twap, parent)
-    coin = trades.coin.take(parents.pop("row").to_numpy())
-    before, before_age = marks.before(coin, parents.pop("start_ms").to_numpy(), age_ms + 1)
-    after, after_age = marks.after(coin, parents.pop("end_ms").to_numpy(), span, age_ms)
-    parents = parents.assign(
-        share=parents["usd"] / parents["coin"].map(daily).astype("float64"),
-        before_px=before,
-        after_px=after,
-        impact_bps=1e4 * parents.pop("sign") * (after / before - 1),
-        before_age_seconds=before_age,
-        after_age_seconds=after_age,
+    marks, names, count = (
+        reference_prices(table, prices, price, max_age),
+        trades.coin.values,
+        len(trades),
     )
-    priced = parents[parents["impact_bps"].notna() & (parents["share"] > 0)]
-    share, found = (priced[name].to_numpy() for name in ("share", "impact_bps"))
-    days = np.unique(priced["start"].array.asi8 // DAY, return_inverse=True)[1].astype(np.int64)
-    names = trades.coin.present()
-    own = pd.Index(names).get_indexer(pd.Index(priced["coin"])).astype(np.int64)
-    fitted, laws = _fit_law(share, found, split_groups(own, len(names)), days, how)
-    clusters = int(days.max(initial=-1)) + 1
-    low, high = np.array([bootstrap_interval(drawn, clusters, level) for drawn in fitted[1:].T]).T
-    low[0], high[0] = np.clip((low[0], high[0]), EXPONENTS[0], EXPONENTS[-1])
-    figures = pd.Series(["exponent", "impact_bps", "root_bps"], dtype="str")
-    params = pd.DataFrame({"name": figures, "estimate": fitted[0], "low": low, "high": high})
-    params = params.assign(n=len(found), missing=len(parents) - len(found), clusters=clusters)
-    coins = pd.DataFrame(
-        {
-            "coin": pd.Series(names, dtype="str"),
-            "n": np.bincount(own, minlength=len(names)),
-            "volume_usd": [daily[name] for name in names],
-            **_price_steps(marks, trades, daily, names, how),
-        }
-    )
-    coins.insert(4, "impact_bps", laws[:, 0])
-    coins.insert(5, "y_root", laws[:, 1] / (coins["volatility_bps"] * _UNIT**0.5))
-    # The first fill of an order, side and moment is an event.
-    oid, sign = table.ids("oid")[0][trades.rows], np.nan_to_num(trades.sign)
-    number = number_rows(trades.coin.codes, trades.ms, oid, sign)
-    events = trades.take(np.sort(np.unique(number, return_index=True)[1]))
-    events = events.take(~np.isnan(events.sign))
-    mid, _ = marks.last_at(events.coin, events.ms - 1, age_ms)
-    response = _measure_response(events, mid, lags, how)
-    sizes = _average_sizes(share, found, days, how)
-    state_provenance(
-        (params, parents, coins, sizes, response), {"fills": table.frame, "prices": prices},
-        helper="execution.impact", price_source=marks.source,
-    )  # fmt: skip
-    return Impact(
-        params=params, n=len(found), level=level, parents=parents, coins=coins, sizes=sizes,
-        lags=response, price_source=marks.source,
-        method=f"law of impact by size; bootstrap by day; prices: {marks.source}",
-    )  # fmt: skip
-
-
-def _sum_parents(table: Table, trades: Trades, is_twap: Flags, parent: Ints) -> pd.DataFrame:
-    """Return one row per parent order, by time."""
+    # The volume of a day of each coin: as stated, or that of the trades by their time.
+    if volume is None:
+        gap = np.ptp(trades.ms) / (count - 1) if count > 1 else 0
+        sums = sum_groups(trades.coin.codes, trades.usd, len(names)) / (gap * count / DAY or np.nan)
+        volume = dict(zip(names, sums.tolist(), strict=True))
+    daily = np.array([volume.get(name, np.nan) for name in names], dtype=np.float64)
     rows = pd.DataFrame(
         {
             "kind": pd.array(np.where(is_twap, "twap", "order"), dtype="str"),
@@ -290,28 +243,57 @@ def _sum_parents(table: Table, trades: Trades, is_twap: Flags, parent: Ints) -> 
             "ms": trades.ms,
             "usd": trades.usd,
             "sign": trades.sign,
-            "row": range(len(trades)),
+            "row": range(count),
         }
     )
-    keys = ["kind", "parent", "user", "coin", "side"]
-    found = rows.groupby(keys, dropna=False).agg(
-        start_ms=("ms", "min"), end_ms=("ms", "max"), fills=("usd", "size"), usd=("usd", "sum"),
+    parents = rows.groupby(["kind", "parent", "user", "coin", "side"], dropna=False).agg(
+        start=("ms", "min"), end=("ms", "max"), fills=("usd", "size"), usd=("usd", "sum"),
         sign=("sign", "first"), row=("row", "first"),
-    ).reset_index().sort_values("start_ms", kind="stable", ignore_index=True)  # fmt: skip
-    for place, name in enumerate(("start", "end"), len(keys)):
-        found.insert(place, name, utc_times(found[f"{name}_ms"]))
-    return found
-
-
-def _daily_volumes(trades: Trades, volume: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the volume of a day of each coin: as stated, or that of the trades by their time."""
-    names = trades.coin.values
-    if volume is not None:
-        return {name: float(volume.get(name, np.nan)) for name in names}
-    n = len(trades)
-    gap = np.ptp(trades.ms) / (n - 1) if n > 1 else 0
-    sums = sum_groups(trades.coin.codes, trades.usd, len(names)) / (gap * n / DAY or np.nan)
-    return dict(zip(names, sums.tolist(), strict=True))
+    ).reset_index().sort_values("start", kind="stable", ignore_index=True)  # fmt: skip
+    start, end = (parents[name].to_numpy() for name in ("start", "end"))
+    coin = trades.coin.take(parents.pop("row").to_numpy())
+    before, before_age = marks.before(coin, start, age_ms + 1)
+    after, after_age = marks.after(coin, end, span, age_ms)
+    parents = parents.assign(
+        start=utc_times(start),
+        end=utc_times(end),
+        share=parents["usd"] / daily[coin.codes],
+        before_px=before,
+        after_px=after,
+        impact_bps=1e4 * parents.pop("sign") * (after / before - 1),
+        before_age_seconds=before_age,
+        after_age_seconds=after_age,
+    )
+    is_priced = (parents["impact_bps"].notna() & (parents["share"] > 0)).to_numpy()
+    share, found = (parents[name].to_numpy()[is_priced] for name in ("share", "impact_bps"))
+    days = np.unique(start[is_priced] // DAY, return_inverse=True)[1].astype(np.int64)
+    by_coin = split_groups(coin.codes[is_priced], len(names))
+    fitted, laws = _fit_law(share, found, by_coin, days, how)
+    clusters = int(days.max(initial=-1)) + 1
+    low, high = np.array([bootstrap_interval(drawn, clusters, level) for drawn in fitted[1:].T]).T
+    low[0], high[0] = np.clip((low[0], high[0]), EXPONENTS[0], EXPONENTS[-1])
+    figures = pd.Series(["exponent", "impact_bps", "root_bps"], dtype="str")
+    params = pd.DataFrame({"name": figures, "estimate": fitted[0], "low": low, "high": high})
+    params = params.assign(n=len(found), missing=len(parents) - len(found), clusters=clusters)
+    # The first fill of an order, side and moment is an event.
+    oid, sign = table.ids("oid")[0][trades.rows], np.nan_to_num(trades.sign)
+    number = number_rows(trades.coin.codes, trades.ms, oid, sign)
+    events = trades.take(np.sort(np.unique(number, return_index=True)[1]))
+    events = events.take(~np.isnan(events.sign))
+    mid, _ = marks.last_at(events.coin, events.ms - 1, age_ms)
+    response = _measure_response(events, mid, lags, how)
+    coins = _describe_coins(marks, trades, daily, laws, how)
+    coins.insert(1, "n", [len(by_coin[names.index(name)]) for name in coins["coin"]])
+    sizes = _average_sizes(share, found, days, how)
+    state_provenance(
+        (params, parents, coins, sizes, response), {"fills": table.frame, "prices": prices},
+        helper="execution.impact", price_source=marks.source,
+    )  # fmt: skip
+    return Impact(
+        params=params, n=len(found), level=level, parents=parents, coins=coins, sizes=sizes,
+        lags=response, price_source=marks.source,
+        method=f"law of impact by size; bootstrap by day; prices: {marks.source}",
+    )  # fmt: skip
 
 
 def _fit_law(
@@ -326,7 +308,7 @@ def _fit_law(
     if not any(len(np.unique(share[rows])) >= _FEWEST for rows in coins):
         return np.full((1 + how.draws, 3), np.nan), np.full((len(coins), 2), np.nan)
     count, width = int(days.max()) + 1, len(EXPONENTS)
-    drawn = count_draws(np.random.default_rng(how.seed), how.draws, count, 1)
+    drawn = bootstrap.count_draws(np.random.default_rng(how.seed), how.draws, count, 1)
     drawn = np.vstack([np.ones(count), drawn])
     gain, total, n = (np.zeros((len(drawn), size)) for size in (width, width, 1))
     own = np.full((len(coins), width), np.nan)
@@ -349,7 +331,7 @@ def _fit_law(
         n += weight
         own[number] = best[0]
     best = ratio(total, np.broadcast_to(n, total.shape))
-    place, shift = grid_peaks(gain)
+    place, shift = bootstrap.grid_peaks(gain)
     exponent, here = EXPONENTS[place] + _STEP * shift, best[np.arange(len(gain)), place]
     fitted = np.stack([exponent, here, best[:, _ROOT]], axis=1)
     # Without a positive law, or with one order of each coin, no exponent is better than another.
@@ -360,32 +342,32 @@ def _fit_law(
     return fitted, laws
 
 
-def _price_steps(
-    marks: PriceHistory,
-    trades: Trades,
-    daily: Mapping[str, float],
-    names: list[str],
-    how: Sampling,
-) -> dict[str, Floats]:
-    """Return the volatility of a day and Kyle's lambda of each coin, from steps of 5 minutes."""
-    made = np.full((len(names), 4), np.nan)
+def _describe_coins(
+    marks: PriceHistory, trades: Trades, daily: Floats, laws: Floats, how: Sampling
+) -> pd.DataFrame:
+    """Return volume, volatility, law and Kyle's lambda of each coin."""
+    names = trades.coin.present()
+    made = np.full((len(names), len(_COINS)), np.nan)
     at_trade = (trades.coin.codes << 43) + trades.ms
     flows = np.append(0.0, np.cumsum(np.nan_to_num(trades.sign) * trades.usd))
-    for row, name in enumerate(names):
+    for row, name in zip(made, names, strict=True):
+        code = trades.coin.values.index(name)
+        row[0], (row[2], row[3]) = daily[code], laws[code]
         inside = marks.keys >> 43 == marks.coins.get(name, -1)
         ms, px = (marks.keys[inside] & ((1 << 43) - 1)) - 1, marks.px[inside]
         is_last = np.append(np.diff(ms // _STEP_MS) > 0, True)[: len(ms)]
         ms, px = ms[is_last], px[is_last]
-        if len(ms) < 2:
-            continue
-        change = 1e4 * (px[1:] / px[:-1] - 1)
-        made[row, 0] = np.sqrt((change**2).sum() / (ms[-1] - ms[0]) * DAY)
-        code = trades.coin.values.index(name)
-        flow = np.diff(flows[np.searchsorted(at_trade, (code << 43) + ms, side="right")])
-        flow = 100 * flow / daily[name]
-        days = np.unique(ms[1:] // DAY, return_inverse=True)[1].astype(np.int64)
-        made[row, 1:] = how.ratio(change * flow, flow * flow, days)[:3]
-    return dict(zip(("volatility_bps", "kyle_bps", "kyle_low", "kyle_high"), made.T, strict=True))
+        if len(ms) > 1:
+            change = 1e4 * (px[1:] / px[:-1] - 1)
+            row[1] = np.sqrt((change**2).sum() / (ms[-1] - ms[0]) * DAY)
+            flow = np.diff(flows[np.searchsorted(at_trade, (code << 43) + ms, side="right")])
+            flow = 100 * flow / daily[code]
+            days = np.unique(ms[1:] // DAY, return_inverse=True)[1].astype(np.int64)
+            row[4:] = how.ratio(change * flow, flow * flow, days)[:3]
+    coins = pd.DataFrame(made, columns=_COINS)
+    coins["y_root"] /= coins["volatility_bps"] * _UNIT**0.5
+    coins.insert(0, "coin", pd.array(names, dtype="str"))
+    return coins
 
 
 def _average_sizes(share: Floats, found: Floats, days: Ints, how: Sampling) -> pd.DataFrame:
@@ -400,10 +382,6 @@ def _average_sizes(share: Floats, found: Floats, days: Ints, how: Sampling) -> p
         rows.append((np.exp(np.log(share[own]).mean()), *mean, own.sum()))
     made = pd.DataFrame(rows, columns=["share", "estimate", "low", "high", "n"], dtype="float64")
     return made.astype({"n": "int64"})
-
-
-_LEAST_SHARE: Final = 1e-6
-"""Smallest eigenvalue of the autocorrelations, as a share of the largest, of a kernel."""
 
 
 def _measure_response(events: Trades, mid: Floats, lags: int, how: Sampling) -> pd.DataFrame:

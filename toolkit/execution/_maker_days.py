@@ -22,6 +22,7 @@ from toolkit.times import DAY, SECOND
 _NEEDED: Final = ("coin", "px", "sz", "side", "time", "start_position", "crossed", "fee")
 _GROUPS: Final = ("user", "coin", "dex", "day")
 _ADVERSE: Final = "adverse_{:g}s"
+_COUNTS: Final = ("fills", "unpriced", "gaps")
 
 
 def maker_days(
@@ -117,35 +118,31 @@ def maker_days(
     check_chains(prepared, _NEEDED, warns=False)
     marks = reference_prices(table, prices, price, max_age)
     cells = _day_cells(prepared, marks, spans, span_ms(max_age, "max_age"))
-    inputs = {"fills": table.frame, "prices": prices, "funding": funding}
+    parts = [*cells.columns[3:-1]]
     if funding is not None:
-        paid_rows = _read_funding(prepared, funding).reindex(columns=cells.columns)
-        numbers = dict.fromkeys(cells.columns[3:-1], 0.0)
-        cells = pd.concat([cells, paid_rows.fillna(numbers)], ignore_index=True)
-    columns = cells[["user", "coin", "day"]].assign(dex=cells["coin"].map(dex_of).astype("str"))
+        paid = read_payments(prepared, funding, covered_period(table))
+        rows, kept = paid.table, np.flatnonzero(paid.mine & paid.inside)
+        only = Names(np.zeros(len(rows), dtype=np.int64), [*(prepared.owners.users or [""])])
+        names = rows.text("user") if rows.has("user") and table.has("user") else only
+        own = {
+            **dict.fromkeys(parts, 0.0),
+            "user": names.texts(kept),
+            "coin": rows.text("coin").texts(kept),
+            "day": rows.ms()[kept] // DAY * DAY,
+            "funding": np.nan_to_num(paid.usd[kept]),
+        }
+        cells = pd.concat([cells, pd.DataFrame(own)], ignore_index=True)
+    columns = cells[["user", "coin"]].assign(dex=cells["coin"].map(dex_of).astype("str"))
     codes, groups = number_groups(columns.assign(day=utc_times(cells["day"]))[keys])
-    number = len(groups) if keys else 1
-    sums = {
-        name: sum_groups(codes, cells[name].to_numpy(np.float64), number)
-        for name in cells.columns[3:-1]
-    }
+    by_group, number = cells.groupby(codes), len(groups) if keys else 1
+    sums = by_group[parts].sum(skipna=False).reindex(range(number), fill_value=0.0)
     if funding is None:
-        sums["funding"] = np.full(number, np.nan)
-    names = [
-        "spread",
-        "taking",
-        _ADVERSE.format(spans[-1] / SECOND),
-        "inventory",
-        "rebates",
-        "fees",
-    ]
-    net = np.sum([sums[name] for name in names], axis=0) + np.nan_to_num(sums["funding"])
-    age = np.full(number, np.nan)
-    np.fmax.at(age, codes, cells["mark_age_seconds"].to_numpy(np.float64))
-    result = pd.DataFrame({**groups, **sums}, index=range(number))
-    result = result.astype(dict.fromkeys(("fills", "unpriced", "gaps"), "int64"))
-    result.insert(len(keys) + len(sums) - 2, "net", net)
-    result["mark_age_seconds"] = age
+        sums["funding"] = np.nan
+    net = sums[["spread", "taking"]].join(sums.loc[:, _ADVERSE.format(spans[-1] / SECOND) : "fees"])
+    sums.insert(len(parts) - 2, "net", net.sum(axis=1, skipna=False) + sums["funding"].fillna(0))
+    result = groups.reindex(range(number)).join(sums.astype(dict.fromkeys(_COUNTS, "int64")))
+    result["mark_age_seconds"] = by_group["mark_age_seconds"].max()
+    inputs = {"fills": table.frame, "prices": prices, "funding": funding}
     return finish(result, inputs, helper="execution.maker_days", by=keys)
 
 
@@ -211,19 +208,3 @@ def _day_cells(fills: Fills, marks: PriceHistory, spans: list[int], age_ms: int)
             "mark_age_seconds": np.where(held == 0, np.nan, end_age),
         }
     )
-
-
-def _read_funding(fills: Fills, funding: Frame) -> pd.DataFrame:
-    """Return the payments of the fills' accounts in the time of the fills."""
-    paid = read_payments(fills, funding, covered_period(fills.table))
-    rows, kept = paid.table, np.flatnonzero(paid.mine & paid.inside)
-    has_users = rows.has("user") and fills.table.has("user")
-    only = Names(np.zeros(len(rows), dtype=np.int64), [*(fills.owners.users or [""])])
-    names = rows.text("user") if has_users else only
-    made = {
-        "user": names.texts(kept),
-        "coin": rows.text("coin").texts(kept),
-        "day": rows.ms()[kept] // DAY * DAY,
-        "funding": np.nan_to_num(paid.usd[kept]),
-    }
-    return pd.DataFrame(made)

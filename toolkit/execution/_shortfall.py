@@ -1,7 +1,6 @@
 """Implementation shortfall: what each order cost against the price at its decision."""
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_rows
 from toolkit.prepare.money import is_in_base, read_money, warn_missing_tokens
 from toolkit.prepare.orders import read_events
-from toolkit.prepare.prices import LATEST, PriceHistory, span_ms
+from toolkit.prepare.prices import LATEST, span_ms
 from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.roles import is_off_book
 from toolkit.prepare.trades import Trades, find_parents, read_signs, read_trades
@@ -21,8 +20,6 @@ from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval, bootstrap_ratios
 from toolkit.statistics.estimate import Estimate
 from toolkit.times import DAY
-
-PARTS: Final = ("delay", "trading", "opportunity", "fees")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -187,25 +184,62 @@ def shortfall(
     marks = reference_prices(table, prices, price, max_age)
     # The exchange filled these orders at its own price.
     forced = parents["parent"].isin(table.ids("oid")[0][is_off_book(table)])
-    found = _add_executions(parents[~forced], _sum_executions(table, trades))
-    result = _price_orders(found, marks, span_ms(max_age, "max_age"), late)
-    known, names = result[result["total"].notna()], [*PARTS, "total"]
+    found = _add_executions(parents[~forced], table, trades)
+    placed, ended, begun = (found[name].to_numpy() for name in ("placed", "ended", "first"))
+    size, filled, age_ms = found["size"], found["filled"], span_ms(max_age, "max_age")
+    # An order may be filled in the millisecond of its decision, as the first slice of a TWAP is.
+    # A quote of this millisecond would contain its own fill: the price is from before.
+    moments = {
+        "decision": placed - (begun == placed),
+        "first": np.maximum(begun, 0) - 1,
+        "end": np.where(ended == NO_TIME, late, ended),
+    }
+    read, px, ages = Table(found, "orders"), {}, {}
+    coin, sign = read.text("coin"), read_signs(read.text("side"))
+    for name, ms in moments.items():
+        # Quotes hold: else only orders would count that other trades follow.
+        held = 0 if marks.until is None else np.maximum(ms - placed, 0)
+        px[name], ages[f"{name}_age_seconds"] = marks.last_at(coin, ms, age_ms + held)
+    rest = np.where(found["kind"] == "twap", 0.0, np.maximum(size - filled, 0.0))
+    costs = {
+        "delay": np.where(filled > 0, sign * filled * (px["first"] - px["decision"]), 0.0),
+        "trading": np.where(filled > 0, sign * (found["value"] - filled * px["first"]), 0.0),
+        "opportunity": np.where(rest > 0, sign * rest * (px["end"] - px["decision"]), 0.0),
+        "fees": found["paid"],
+    }
+    parts = -pd.DataFrame(costs)
+    parts[np.isnan(px["decision"]) | parts.isna().any(axis=1) | ~(size > 0)] = np.nan
+    parts += 0.0  # not -0
+    parts["total"] = parts.sum(axis=1, skipna=False)
+    result = found[["kind", "parent", "coin", "side"]].assign(
+        kind=found["kind"].astype("str"),
+        placed=utc_times(placed),
+        ended=utc_times(ended),
+        size=size,
+        filled=filled,
+        maker_share=found["rested"] / filled.where(filled > 0),
+        **{f"{name}_px": values for name, values in px.items()},
+        **parts,
+        total_bps=1e4 * parts["total"] / (size * px["decision"]),
+        **ages,
+    )
+    known = result[parts["total"].notna()]
     days = np.unique(known["placed"].array.asi8 // DAY, return_inverse=True)[1]
     base = (known["size"] * known["decision_px"]).to_numpy()
-    above = [1e4 * known[name].to_numpy() for name in names]
+    above = [1e4 * known[name].to_numpy() for name in parts]
     whole, values, count = bootstrap_ratios(above, base, days, how)
+    params = pd.DataFrame({"name": pd.Series([*parts], dtype="str"), "estimate": whole})
     ends = [bootstrap_interval(drawn, count, level) for drawn in values.T]
-    params = pd.DataFrame({"name": pd.Series(names, dtype="str"), "estimate": whole})
     params[["low", "high"]] = np.array(ends)
-    params["usd"] = known[names].sum(min_count=1).to_numpy()
+    params["usd"] = known[[*parts]].sum(min_count=1).to_numpy()
     params = params.assign(n=len(known), missing=len(result) - len(known), clusters=count)
-    inputs = {"orders": orders, "fills": table.frame, "prices": prices}
-    facts = {"helper": "execution.shortfall", "price_source": marks.source}
-    state_provenance((params, result), inputs, **facts)
-    method = f"implementation shortfall; bootstrap by day; prices: {marks.source}"
+    state_provenance(
+        (params, result), {"orders": orders, "fills": table.frame, "prices": prices},
+        helper="execution.shortfall", price_source=marks.source,
+    )  # fmt: skip
     return Shortfall(
-        params=params, n=len(known), level=level, method=method, orders=result,
-        price_source=marks.source,
+        params=params, n=len(known), level=level, orders=result, price_source=marks.source,
+        method=f"implementation shortfall; bootstrap by day; prices: {marks.source}",
     )  # fmt: skip
 
 
@@ -218,9 +252,8 @@ def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
     fired = np.full(len(begin), LATEST)
     triggered = events.status.facts("triggered".__eq__)
     np.minimum.at(fired, (np.cumsum(first) - 1)[triggered], events.ms[triggered])
-    is_trigger = table.flag("is_trigger")[0][begin.rows]
+    is_trigger, group = table.flag("is_trigger")[0][begin.rows], end.groups()
     placed = np.where(is_trigger, fired, table.ms("timestamp")[begin.rows])
-    group = end.groups()
     parents = pd.DataFrame(
         {
             "kind": "order",
@@ -235,13 +268,12 @@ def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
         }
     )
     kept = (placed != LATEST) & (placed != NO_TIME) & ~group.facts("rejected".__eq__)
-    if table.has("order_type"):
-        kept &= ~table.text("order_type").facts(SLICE_TYPE.__eq__)[begin.rows]
+    kept &= ~table.text("order_type", blank=True).facts(SLICE_TYPE.__eq__)[begin.rows]
     return parents[kept], int(events.ms.max(initial=NO_TIME))
 
 
-def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
-    """Return the sums of the fills of each order and TWAP, sorted by kind and id."""
+def _add_executions(parents: pd.DataFrame, table: Table, trades: Trades) -> pd.DataFrame:
+    """Return the orders, and TWAPs from their fills, with the sums of their fills."""
     warn_missing_tokens(table)
     tokens = table.text("fee_token", blank=True)
     money = read_money(table, tokens, is_in_base(table, tokens), {})
@@ -267,26 +299,20 @@ def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
     # The ids of TWAPs of two accounts may be equal.
     user = table.text("user", blank=True).codes[trades.rows]
     number = number_rows(is_twap, parent, is_twap * user, is_twap * trades.coin.codes)
-    by_order, sums = rows.groupby(number), ["fills", "filled", "value", "paid", "rested"]
-    found = by_order.first(skipna=False)
-    found[sums], found["last"] = by_order[sums].sum(skipna=False), by_order["last"].last()
-    return found
-
-
-def _add_executions(parents: pd.DataFrame, sums: pd.DataFrame) -> pd.DataFrame:
-    """Return the orders, and TWAPs from their fills, with the sums of their fills."""
-    is_twap = (sums["kind"] == "twap").to_numpy(bool)
-    twaps = sums[is_twap]
+    by_order, names = rows.groupby(number), ["fills", "filled", "value", "paid", "rested"]
+    sums = by_order.first(skipna=False)
+    sums[names], sums["last"] = by_order[names].sum(skipna=False), by_order["last"].last()
+    twaps = sums[sums["kind"] == "twap"]
     twaps = twaps.assign(placed=twaps["first"], ended=twaps["last"], size=twaps["filled"])
-    own = sums[~is_twap].set_index("parent").drop(columns=["kind", "coin", "side", "last"])
+    own = sums[sums["kind"] == "order"].set_index("parent")
+    own = own.drop(columns=["kind", "coin", "side", "last"])
     matched = own.reindex(parents["parent"], fill_value=0).reset_index(drop=True)
     matched["first"] = np.where(matched["fills"] == 0, NO_TIME, matched["first"])
     singles = pd.concat([parents.reset_index(drop=True), matched], axis=1)
     if others := int(own.loc[~own.index.isin(parents["parent"]), "fills"].sum()):
         lack = "does not count: its order is" if others == 1 else "do not count: their orders are"
-        every = count_text(int(sums["fills"].sum()), "fill")
         warn_caller(
-            f"fills: {others:,} of {every} {lack} not in orders. Fetch the orders for the full "
+            f"fills: {others:,} of {count_text(len(rows), 'fill')} {lack} not in orders. Fetch the orders for the full "
             "time range of the fills",
             HistoryWarning,
         )
@@ -300,49 +326,3 @@ def _add_executions(parents: pd.DataFrame, sums: pd.DataFrame) -> pd.DataFrame:
         )
     both = pd.concat([singles, twaps], ignore_index=True) if len(twaps) else singles
     return both.sort_values(["placed", "kind", "parent"], kind="stable", ignore_index=True)
-
-
-def _price_orders(
-    orders: pd.DataFrame, marks: PriceHistory, age_ms: int, late: int
-) -> pd.DataFrame:
-    """Return the orders with their prices and the parts of their shortfall."""
-    read = Table(orders, "orders")
-    coin, sign = read.text("coin"), read_signs(read.text("side"))
-    placed, ended, begun = (orders[name].to_numpy() for name in ("placed", "ended", "first"))
-    size, filled = orders["size"], orders["filled"]
-    # An order may be filled in the millisecond of its decision, as the first slice of a TWAP is.
-    # A quote of this millisecond would contain its own fill: the price is from before.
-    moments = {
-        "decision": placed - (begun == placed),
-        "first": np.maximum(begun, 0) - 1,
-        "end": np.where(ended == NO_TIME, late, ended),
-    }
-    px, ages = {}, {}
-    for name, ms in moments.items():
-        # Quotes hold: else only orders would count that other trades follow.
-        held = 0 if marks.until is None else np.maximum(ms - placed, 0)
-        px[name], ages[f"{name}_age_seconds"] = marks.last_at(coin, ms, age_ms + held)
-    rest = np.where(orders["kind"] == "twap", 0.0, np.maximum(size - filled, 0.0))
-    costs = {
-        "delay": np.where(filled > 0, sign * filled * (px["first"] - px["decision"]), 0.0),
-        "trading": np.where(filled > 0, sign * (orders["value"] - filled * px["first"]), 0.0),
-        "opportunity": np.where(rest > 0, sign * rest * (px["end"] - px["decision"]), 0.0),
-        "fees": orders["paid"],
-    }
-    parts = -pd.DataFrame(costs)
-    parts[np.isnan(px["decision"]) | parts.isna().any(axis=1) | ~(size > 0)] = np.nan
-    parts += 0.0  # not -0
-    total = parts.sum(axis=1, skipna=False)
-    return orders[["kind", "parent", "coin", "side"]].assign(
-        kind=orders["kind"].astype("str"),
-        placed=utc_times(placed),
-        ended=utc_times(ended),
-        size=size,
-        filled=filled,
-        maker_share=orders["rested"] / filled.where(filled > 0),
-        **{f"{name}_px": found for name, found in px.items()},
-        **parts,
-        total=total,
-        total_bps=1e4 * total / (size * px["decision"]),
-        **ages,
-    )

@@ -210,8 +210,7 @@ def spreads(
         Gain(trades.sign * move * trades.sz, start * trades.sz, age, slope)
         for move, age, slope in zip(moves, ages, slopes, strict=True)
     ]
-    params = estimate_gains(grouped, gains, how, errors)
-    params.insert(len(keys), "name", pd.array([*_SPLIT] * len(grouped.groups), dtype="str"))
+    params = estimate_gains(grouped, gains, how, {"name": _SPLIT}, errors)
     return Spreads(
         params=finish(
             params, {"fills": table.frame, "prices": prices},

@@ -33,10 +33,10 @@ _RESULT_NAMES: Final = (
     "name", "estimate", "low", "high", "cause", "seconds", "probability", "code",
 )  # fmt: skip
 DISTANCE: Final = "distance_bps"
-_COLUMNS: Final = {"type": "order_type"}
+_DECADES: Final = 10.0 ** np.arange(-3, 13)
 _MARKET: Final = {"order_type": MARKET_TYPES, "tif": MARKET_TIFS}
 
-Curves = tuple[Floats, Floats]
+Curve = tuple[Floats, Floats]
 """Ages in seconds, and the cumulative incidence, its low and its high: (3, causes, ages)."""
 
 
@@ -332,18 +332,23 @@ def _estimate(
     # An unknown status may be an end. It is only known that the order existed until then.
     is_over = (cause > 0) | last.groups().facts("unknown".__eq__)
     seconds = np.maximum(np.where(is_over, last.ms, stop) - placed, 0) / SECOND
-    group, groups = number_groups(_group_columns(table, keys, last.rows), missing_last=True)
-    at_horizons, thin = [], []
+    # Times of groups are those of placing.
+    names = {key: "order_type" if key == "type" else key for key in keys}
+    plain = [name for name in names.values() if name != "size"]
+    columns = group_columns(table, plain, "timestamp", last.rows)
+    if "size" in keys:
+        table.require(("limit_px", "orig_sz"))
+        usd = (table.number("limit_px") * table.number("orig_sz"))[last.rows]
+        place = np.maximum(np.searchsorted(_DECADES, usd, "right") - 1, 0)
+        columns["size"] = np.where(usd > 0, _DECADES[place], np.nan)
+    columns = pd.DataFrame({key: columns[name] for key, name in names.items()}, columns.index)
+    group, groups = number_groups(columns, missing_last=True)
     # Without keys there is one group, which may be empty.
-    for own in split_groups(group, len(groups) if keys else 1):
-        curves = _incidence_curves(seconds[own], cause[own], level)
-        at_horizons.append(_curves_at(curves, seconds[own], cause[own], horizons, level))
-        ages, parts = curves
-        # At most 500 points of each curve, evenly spaced, with the last one.
-        points = np.linspace(0, len(ages) - 1, _POINTS if len(ages) else 0)
-        places = np.unique(points.round().astype(int))
-        thin.append((ages[places], parts[..., places]))
-    params = _stack_curves(at_horizons, groups)
+    found = [
+        _incidence_curves(seconds[own], cause[own], horizons, level)
+        for own in split_groups(group, len(groups) if keys else 1)
+    ]
+    params, curves = (_stack_curves([each[place] for each in found], groups) for place in (0, 1))
     within = params.pop("seconds").map("{:g}".format).astype("str")
     params["cause"] += " within " + within + " s"
     return FillTimes(
@@ -351,56 +356,51 @@ def _estimate(
         n=len(last),
         level=level,
         method="cumulative incidence (Aalen and Johansen), log-log intervals, exact at 0 and 1",
-        curves=_stack_curves(thin, groups),
+        curves=curves,
         ended={name: int((cause == k + 1).sum()) for k, name in enumerate(CAUSES)},
         open=int((cause == 0).sum()),
         left_out=int((~is_seen).sum()),
     )
 
 
-def _group_columns(table: Table, keys: list[str], rows: Ints) -> pd.DataFrame:
-    """Return the columns by which orders are grouped; times are those of placing."""
-    columns: dict[str, object] = {}
-    for key in keys:
-        if key == "size":
-            table.require(("limit_px", "orig_sz"))
-            usd = (table.number("limit_px") * table.number("orig_sz"))[rows]
-            decades = 10.0 ** np.arange(-3, 13)
-            place = np.searchsorted(decades, usd, "right") - 1
-            columns[key] = np.where(usd > 0, decades[np.maximum(place, 0)], np.nan)
-        else:
-            name = _COLUMNS.get(key, key)
-            columns[key] = group_columns(table, [name], "timestamp", rows)[name]
-    return pd.DataFrame(columns, index=range(len(rows)))
-
-
-def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> Curves:
-    """Return the cumulative incidence of each cause at each age with an event."""
-    if not cause.any():
-        return np.zeros(0), np.zeros((3, len(CAUSES), 0))
-    with explain_missing("analysis"):
-        from statsmodels.duration.survfunc import CumIncidenceRight
-    # If all remaining orders end at once, the variance divides by zero.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fitted = CumIncidenceRight(seconds, cause)
-    share, error = np.zeros((2, len(CAUSES), len(fitted.times)))
-    share[: len(fitted.cinc)], error[: len(fitted.cinc)] = fitted.cinc, fitted.cinc_se
-    watched = _orders_at_risk(seconds, cause, fitted.times)
+def _incidence_curves(
+    seconds: Floats, cause: Ints, horizons: Sequence[float], level: float
+) -> tuple[Curve, Curve]:
+    """Return the cumulative incidence of each cause at the horizons, and at ages with an event."""
+    lost = np.sort(seconds[cause == 0])
+    times, share, error = np.zeros(0), *np.zeros((2, len(CAUSES), 0))
+    if cause.any():
+        with explain_missing("analysis"):
+            from statsmodels.duration.survfunc import CumIncidenceRight
+        # If all remaining orders end at once, the variance divides by zero.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fitted = CumIncidenceRight(seconds, cause)
+        times = fitted.times
+        share, error = np.zeros((2, len(CAUSES), len(times)))
+        share[: len(fitted.cinc)], error[: len(fitted.cinc)] = fitted.cinc, fitted.cinc_se
+    # The number of orders whose state at each age is known.
+    watched = len(seconds) - np.searchsorted(lost, times, "left")
     plain = np.sqrt(share * np.maximum(1 - share, 0.0) / watched)
     error = np.where(np.isfinite(error) & (error > 0), error, plain)
-    return fitted.times, np.stack([share, *_intervals(share, error, watched, level)])
+    parts = _add_intervals(share, error, watched, level)
+    ages = np.array(horizons, dtype=np.float64)
+    place = np.searchsorted(times, ages, "right")  # 0: before the first event
+    at = np.pad(parts, ((0, 0), (0, 0), (1, 0)))[..., place]
+    # At 0 and 1 the interval is exact. After the last event more orders may be censored.
+    watched = np.maximum(len(seconds) - np.searchsorted(lost, ages, "left"), 1)
+    exact = _add_intervals(at[0], np.zeros_like(at[0]), watched, level)
+    at = np.where((at[0] > _TINY) & (at[0] < 1 - _TINY), at, exact)
+    # The probability is missing beyond the oldest age.
+    all_ended = share[:, -1:].sum() > 1 - 1e-9
+    at = np.where((ages <= seconds.max(initial=-np.inf)) | all_ended, at, np.nan)
+    # At most 500 points of each curve, evenly spaced, with the last one.
+    points = np.linspace(0, len(times) - 1, _POINTS if len(times) else 0)
+    places = np.unique(points.round().astype(int))
+    return (ages, at), (times[places], parts[..., places])
 
 
-def _orders_at_risk(seconds: Floats, cause: Ints, ages: Floats) -> Floats:
-    """Return the number of orders whose state at each age is known."""
-    lost = np.sort(seconds[cause == 0])
-    return np.asarray(len(seconds) - np.searchsorted(lost, ages, "left"), dtype=np.float64)
-
-
-def _intervals(
-    chance: Floats, error: Floats, watched: Floats, level: float
-) -> tuple[Floats, Floats]:
-    """Return log-log intervals, and those of Clopper and Pearson if the probability is 0 or 1."""
+def _add_intervals(chance: Floats, error: Floats, watched: Ints, level: float) -> Floats:
+    """Return probabilities with low and high: log-log intervals; at 0 and 1 Clopper and Pearson."""
     never, always = chance <= _TINY, chance >= 1 - _TINY
     inside = np.where(never | always, 0.5, chance)
     rest = np.log1p(-inside)  # log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
@@ -408,36 +408,16 @@ def _intervals(
     low, high = (-np.expm1(rest * np.exp(sign * wide)) for sign in (-1, 1))
     tail = ((1 - level) / 2) ** (1 / watched)
     low = np.where(never, 0.0, np.where(always, tail, low))
-    return low, np.where(never, 1 - tail, np.where(always, 1.0, high))
+    return np.stack([chance, low, np.where(never, 1 - tail, np.where(always, 1.0, high))])
 
 
-def _curves_at(
-    curves: Curves, seconds: Floats, cause: Ints, horizons: Sequence[float], level: float
-) -> Curves:
-    """Return the probability of each cause at each horizon; missing beyond the oldest age."""
-    ages, parts = np.array(horizons, dtype=np.float64), curves[1]
-    place = np.searchsorted(curves[0], ages, "right")  # 0: before the first event
-    share, low, high = np.pad(parts, ((0, 0), (0, 0), (1, 0)))[..., place]
-    # At 0 and 1 the interval is exact. After the last event more orders may be censored.
-    watched = np.maximum(_orders_at_risk(seconds, cause, ages), 1.0)
-    exact_low, exact_high = _intervals(share, np.zeros_like(share), watched, level)
-    is_inside = (share > _TINY) & (share < 1 - _TINY)
-    low, high = np.where(is_inside, low, exact_low), np.where(is_inside, high, exact_high)
-    all_ended = parts[0, :, -1:].sum() > 1 - 1e-9
-    is_known = (ages <= seconds.max(initial=-np.inf)) | all_ended
-    return ages, np.where(is_known, np.stack([share, low, high]), np.nan)
-
-
-def _stack_curves(curves: list[Curves], groups: pd.DataFrame) -> pd.DataFrame:
+def _stack_curves(curves: list[Curve], groups: pd.DataFrame) -> pd.DataFrame:
     """Return the curves of the groups below each other, with the columns of the groups in front."""
     counts = [len(CAUSES) * len(ages) for ages, _ in curves]
-    front = groups.loc[groups.index.repeat(counts)] if len(groups.columns) else pd.DataFrame()
+    rows = [np.vstack([np.tile(ages, len(CAUSES)), parts.reshape(3, -1)]) for ages, parts in curves]
+    names = ["seconds", "probability", "low", "high"]
+    made = pd.DataFrame(np.hstack([np.zeros((4, 0)), *rows]).T, columns=names)
     causes = [np.repeat(CAUSES, len(ages)) for ages, _ in curves]
-    columns = {
-        **front.reset_index(drop=True),
-        "cause": pd.Series(np.concatenate([[], *causes]), dtype="str"),
-        "seconds": np.concatenate([[], *(np.tile(ages, len(CAUSES)) for ages, _ in curves)]),
-    }
-    for place, name in enumerate(("probability", "low", "high")):
-        columns[name] = np.concatenate([[], *(parts[place].ravel() for _, parts in curves)])
-    return pd.DataFrame(columns)
+    made.insert(0, "cause", pd.Series(np.concatenate([[], *causes]), dtype="str"))
+    front = groups.loc[groups.index.repeat(counts)] if len(groups.columns) else groups.iloc[:0]
+    return pd.concat([front.reset_index(drop=True), made], axis=1)
