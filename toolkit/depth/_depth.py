@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.prepare import groups
-from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import finish
 from toolkit.rules.depth import slippage_bounds
@@ -239,24 +239,23 @@ def consistency(
         is_whole = ~np.isnan(books).any(axis=1)
         moments = keys[is_whole]
         usd, half, bps = (table.number(name) for name in ("amount_usd", "half_spread_bps", cost))
-        age, place = np.full(len(wanted), np.inf), np.zeros(len(wanted), dtype=np.int64)
         after = np.searchsorted(moments, wanted)
-        for near in (after - 1, after):  # of two equally near ones the earlier
-            inside = (near >= 0) & (near < len(moments))
-            at = np.append(moments, NO_TIME)[np.where(inside, near, -1)]
-            gap = np.where(at >> 43 == wanted >> 43, (wanted - at) / SECOND, np.inf)
-            place = np.where(np.abs(gap) < np.abs(age), near, place)
-            age = np.where(np.abs(gap) < np.abs(age), gap, age)
+        places = np.stack([after - 1, after])
+        at = np.append(moments, np.iinfo(np.int64).max)[places]
+        gaps = np.where(at >> 43 == wanted >> 43, (wanted - at) / SECOND, np.inf)
+        nearest = np.abs(gaps).argmin(axis=0)  # of two equally near ones the earlier
+        age, place = np.choose(nearest, gaps), np.choose(nearest, places)
         near = (np.abs(age) <= max_age) & np.isfinite(age)
-        least, most = np.full((2, len(wanted)), np.nan)
+        least, most = bounds = np.full((2, len(wanted)), np.nan)
         around = books[is_whole][place[near]]
-        least[near] = slippage_bounds(usd[near], (1 + slack) * around, widths, half[near], sign)[0]
-        most[near] = slippage_bounds(usd[near], (1 - slack) * around, widths, half[near], sign)[1]
+        for end, share in enumerate((1 + slack, 1 - slack)):
+            found = slippage_bounds(usd[near], share * around, widths, half[near], sign)
+            bounds[end, near] = found[end]
         beyond = np.maximum(least - _ROUNDING_BPS - bps, bps - most - _ROUNDING_BPS)
         thin = np.where(np.isinf(most), 0.0, np.inf)
         outside = np.where(np.isnan(bps), thin, np.maximum(beyond, 0.0))
         known = near & ~np.isnan(half)
-        checked = pd.DataFrame(
+        rows = pd.DataFrame(
             {
                 "timestamp": utc_times(ms),
                 "coin": coin.texts(),
@@ -271,7 +270,7 @@ def consistency(
                 "outside_bps": np.where(known, outside, np.nan),
             }
         )
-        parts.append(checked)
+        parts.append(rows)
     order = ["timestamp", "coin", "amount_usd", "side", "slippage_bps"]
     result = pd.concat(parts).sort_values(order, kind="stable")
     inputs = {"depth": batches.frame, "samples": table.frame}

@@ -165,12 +165,18 @@ def resilience(
         best = lives[place] * (lives[1] / lives[0]) ** shift
         best[(place == 0) | (place == _GRID - 1)] = np.nan
         if not np.isnan(best[0]):
-            ends = bootstrap_interval(best[1:], count, level, positive=True)
-            life = (float(best[0]), *ends)
-            path = _recovery_path(curves, life[0], step)
+            life = (best[0], *bootstrap_interval(best[1:], count, level, positive=True))
+            # A bin is a tenth of the half-life, or the time between batches if that is longer.
+            back = [(share - share[0]) / (1 - share[0]) for _, share in curves]
+            seconds = np.concatenate([seconds for seconds, _ in curves])
+            rows = pd.DataFrame({"seconds": seconds, "back": np.concatenate(back)})
+            rows = rows[rows["seconds"] <= 8 * life[0]]
+            by_bin = rows.groupby(rows["seconds"] // max(life[0] / 10, step))
+            path = by_bin.agg(seconds=("seconds", "mean"), n=("back", "size"))
+            path[list(_PATH)[2:]] = by_bin["back"].quantile(_QUANTILES).unstack().to_numpy()
     names = ["name", "estimate", "low", "high"]
     params = pd.DataFrame([("half_life", *life), ("taken", *taken)], columns=names)
-    path = path.astype(_PATH)
+    path = path.reset_index(drop=True).astype(_PATH)
     facts = {"helper": "depth.resilience", "bps": bps}
     state_provenance((params, shocks, path), {"depth": table.frame}, **facts)
     method = "exponential recovery by least squares; bootstrap by shock"
@@ -217,15 +223,3 @@ def _squared_errors(seconds: Floats, share: Floats, lives: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         explained = np.where(spread > 1e-12 * len(share), together**2 / spread, 0.0)
     return np.asarray(np.maximum((share**2).sum() - explained, 0.0))
-
-
-def _recovery_path(curves: list[Curve], half_life: float, step: float) -> pd.DataFrame:
-    """Return quantiles of the share of depth that has returned, by seconds since the shock."""
-    seconds = np.concatenate([seconds for seconds, _ in curves])
-    back = np.concatenate([(share - share[0]) / (1 - share[0]) for _, share in curves])
-    # A bin is a tenth of the half-life, or the time between batches if that is longer.
-    rows = pd.DataFrame({"seconds": seconds, "back": back})[seconds <= 8 * half_life]
-    by_bin = rows.groupby(rows["seconds"] // max(half_life / 10, step))
-    path = by_bin.agg(seconds=("seconds", "mean"), n=("back", "size")).reset_index(drop=True)
-    path[list(_PATH)[2:]] = by_bin["back"].quantile(_QUANTILES).unstack().to_numpy()
-    return path

@@ -22,7 +22,6 @@ from toolkit.times import DAY, SECOND
 _NEEDED: Final = ("coin", "px", "sz", "side", "time", "start_position", "crossed", "fee")
 _GROUPS: Final = ("user", "coin", "dex", "day")
 _ADVERSE: Final = "adverse_{:g}s"
-_COUNTS: Final = ("fills", "unpriced", "gaps")
 
 
 def maker_days(
@@ -134,14 +133,18 @@ def maker_days(
         cells = pd.concat([cells, pd.DataFrame(own)], ignore_index=True)
     columns = cells[["user", "coin"]].assign(dex=cells["coin"].map(dex_of).astype("str"))
     codes, groups = number_groups(columns.assign(day=utc_times(cells["day"]))[keys])
-    by_group, number = cells.groupby(codes), len(groups) if keys else 1
-    sums = by_group[parts].sum(skipna=False).reindex(range(number), fill_value=0.0)
+    number = len(groups) if keys else 1
+    sums = {name: sum_groups(codes, cells[name].to_numpy(np.float64), number) for name in parts}
     if funding is None:
-        sums["funding"] = np.nan
-    net = sums[["spread", "taking"]].join(sums.loc[:, _ADVERSE.format(spans[-1] / SECOND) : "fees"])
-    sums.insert(len(parts) - 2, "net", net.sum(axis=1, skipna=False) + sums["funding"].fillna(0))
-    result = groups.reindex(range(number)).join(sums.astype(dict.fromkeys(_COUNTS, "int64")))
-    result["mark_age_seconds"] = by_group["mark_age_seconds"].max()
+        sums["funding"] = np.full(number, np.nan)
+    later = parts[parts.index(_ADVERSE.format(spans[-1] / SECOND)) : parts.index("funding")]
+    net = np.sum([sums[name] for name in ("spread", "taking", *later)], axis=0)
+    age = np.full(number, np.nan)
+    np.fmax.at(age, codes, cells["mark_age_seconds"].to_numpy(np.float64))
+    result = pd.DataFrame({**groups, **sums}, index=range(number))
+    result = result.astype(dict.fromkeys(("fills", "unpriced", "gaps"), "int64"))
+    result.insert(len(result.columns) - 2, "net", net + np.nan_to_num(sums["funding"]))
+    result["mark_age_seconds"] = age
     inputs = {"fills": table.frame, "prices": prices, "funding": funding}
     return finish(result, inputs, helper="execution.maker_days", by=keys)
 

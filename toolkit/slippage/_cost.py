@@ -1,6 +1,6 @@
 """The cost of a size, and the size for a cost, from the sampled means."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,13 +112,16 @@ def cost(
     fitted = samples if isinstance(samples, SlippageFit) else fit(samples, level=level, seed=seed)
     rows = []
     for group, means in _choose_groups(fitted, coin, side):
+        of_side = (fitted.samples["coin"] == group.coin) & (fitted.samples["side"] == group.side)
+        sampled = fitted.samples[of_side].sort_values("amount_usd")
         for size in sizes:
             values = _means.expected_cost(means, size)
-            interval = _interval_around(values, _means.blocks_at(means, size), level, positive=True)
+            interval = _interval_around(values, means, size, level, positive=True)
+            larger = sampled[sampled["amount_usd"] >= size].head(1)
+            thin = (larger["missing"] / larger["n"]).max()
+            figures = (values[0], *interval, values[0] / 1e4 * size)
             where = _place_or_reason(means, size, values[0])
-            thin, paid = _thin_share(fitted.samples, group, size), values[0] / 1e4 * size
-            figures = (values[0], *interval, paid, where, thin, group.n)
-            rows.append((group.coin, group.side, size, *figures))
+            rows.append((group.coin, group.side, size, *figures, where, thin, group.n))
     return _result_frame(rows, _COST, fitted, "slippage.cost")
 
 
@@ -202,21 +205,21 @@ def capacity(
         for bound in bounds:
             values = _means.largest_size(means, bound)
             size = float(values[0])
-            low, high = _interval_around(values, _means.blocks_at(means, size), level)
+            low, high = _interval_around(values, means, size, level)
             figures = (size, max(low, 0.0), high, _place_or_reason(means, size, size), *ends)
             rows.append((group.coin, group.side, bound, *figures, group.n))
     return _result_frame(rows, _CAPACITY, fitted, "slippage.capacity")
 
 
 def _interval_around(
-    values: Floats, clusters: int, level: float, *, positive: bool = False
+    values: Floats, means: _means.SizeMeans, size: float, level: float, *, positive: bool = False
 ) -> tuple[float, float]:
     """Return the interval of the draws, extended to contain the estimate, which is the first value.
 
     If all draws are equal, rounding alone could place the interval beside the estimate.
     """
-    low, high = bootstrap_interval(values[1:], clusters, level, positive=positive)
-    estimate = float(values[0])
+    blocks, estimate = _means.blocks_at(means, size), float(values[0])
+    low, high = bootstrap_interval(values[1:], blocks, level, positive=positive)
     return min(low, estimate), max(high, estimate)
 
 
@@ -241,7 +244,7 @@ def _choose_groups(
             advice = f"Choose one of {', '.join(have)}" if have else "There are no samples"
             raise ValueError(f"the samples have no {name} {wanted!r}. {advice}")
         groups = groups[groups[name] == wanted]
-    rows: list[Any] = list(groups.itertuples(index=False))
+    rows: Iterable[Any] = groups.itertuples(index=False)
     return [(group, fitted.means[group.coin, group.side]) for group in rows]
 
 
@@ -250,15 +253,6 @@ def _place_or_reason(means: _means.SizeMeans, size: float, found: float) -> str:
     if np.isfinite(found):
         return _means.place_among_sizes(means, size)
     return {0: "never filled", 1: "one size"}.get(len(means.sizes), "no law")
-
-
-def _thin_share(samples: pd.DataFrame, group: Any, usd: float) -> float:
-    is_group = (samples["coin"] == group.coin) & (samples["side"] == group.side)
-    larger = samples[is_group & (samples["amount_usd"] >= usd)]
-    if larger.empty:
-        return float("nan")
-    next_size = larger.sort_values("amount_usd").iloc[0]
-    return float(next_size["missing"] / next_size["n"])
 
 
 def _result_frame(

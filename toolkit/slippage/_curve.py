@@ -14,6 +14,9 @@ from toolkit.statistics.estimate import check_count
 from toolkit.statistics.quantiles import name_quantiles, rank_quantiles
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
+_PAIRS = ("n", "buy_missing", "sell_missing", "days")
+_MEANS = ("buy_bps", "sell_bps", "difference_bps", "low", "high", "buy_dearer")
+
 
 def curve(
     samples: Frame,
@@ -242,27 +245,19 @@ def asymmetry(
     gap, day, count = buy - sell, rows["_day"].to_numpy(), len(result)
     # The values have two decimals, so a difference below half of the last one is none.
     dearer = (gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)
-    pairs = pd.DataFrame({"buy": buy, "sell": sell, "dearer": dearer, "day": day, "code": codes})
-    split = pairs[~np.isnan(gap)].groupby("code")
-    means = split[["buy", "sell", "dearer"]].mean().reindex(range(count))
     figures = []
     for own in groups.split_groups(codes, count):
-        own = own[~np.isnan(gap[own])]
-        figures.append(how.ratio(gap[own], np.ones(len(own)), day[own])[:3])
-    difference, low, high = np.array(figures, dtype=np.float64).reshape(-1, 3).T
+        pairs = own[~np.isnan(gap[own])]
+        means = [values[pairs].mean() if len(pairs) else np.nan for values in (buy, sell, dearer)]
+        interval = how.ratio(gap[pairs], np.ones(len(pairs)), day[pairs])[:3]
+        missing = [np.isnan(values[own]).sum() for values in (buy, sell)]
+        figures.append(
+            (len(pairs), *missing, len(set(day[pairs])), *means[:2], *interval, means[2])
+        )
+    types = dict.fromkeys(_PAIRS, "int64") | dict.fromkeys(_MEANS, "float64")
+    made = pd.DataFrame(figures, columns=list(types)).astype(types)
     texts = {name: "str" for name in ("coin", "dex") if name in keys}
-    result = result.astype(texts).assign(
-        n=split.size().reindex(range(count), fill_value=0),
-        buy_missing=np.bincount(codes[np.isnan(buy)], minlength=count),
-        sell_missing=np.bincount(codes[np.isnan(sell)], minlength=count),
-        days=split["day"].nunique().reindex(range(count), fill_value=0),
-        buy_bps=means["buy"],
-        sell_bps=means["sell"],
-        difference_bps=difference,
-        low=low,
-        high=high,
-        buy_dearer=means["dearer"],
-    )
+    result = result.astype(texts).join(made)
     return finish(
         result, {"samples": table.frame}, helper="slippage.asymmetry", by=keys, level=level
     )

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.provenance import state_provenance
 from toolkit.rules.slippage import least_beyond_bps
@@ -208,14 +208,16 @@ def fit(
             blocks = bootstrap.block_count(days, block_days)
             values = _fit_parameters(own, how)
             drawn[key] = (blocks, values)
-            for name, column in zip(NAMES, values.T, strict=True):
-                is_positive = name != "k"
-                low, high = bootstrap.bootstrap_interval(
-                    column[1:], blocks, level, positive=is_positive
-                )
-                params.append((*key, name, column[0], low, high))
+            for name, each in zip(NAMES, values.T, strict=True):
+                ends = bootstrap.bootstrap_interval(each[1:], blocks, level, positive=name != "k")
+                params.append((*key, name, each[0], *ends))
             found = means[key] = mean_costs(own, values, how)
-            sizes, n, missing, medians = _size_statistics(own)
+            usd, bps = own["amount_usd"].to_numpy(), own["bps"].to_numpy()
+            order = np.lexsort((bps, usd))
+            sizes, first, n = np.unique(usd[order], return_index=True, return_counts=True)
+            missing = np.add.reduceat(np.isnan(bps[order]), first, dtype=np.int64)
+            # Missing samples are last, so a median among them is missing.
+            medians = bps[order][first + (n + 1) // 2 - 1]
             mean = pd.Series(found.bps[0], index=found.sizes).reindex(sizes).to_numpy()
             misfit = largest_misfit(found, missing[~np.isnan(mean)] == 0)
             groups.append((*key, len(own), missing.sum(), days, sizes[0], sizes[-1], misfit))
@@ -224,16 +226,15 @@ def fit(
         pd.DataFrame(made, columns=list(types)).astype(types)
         for made, types in ((params, _PARAMS), (groups, _GROUPS), (points, _POINTS))
     ]
-    for place in (0, 1):
-        by_side = tables[place].sort_values(["coin", "side"], kind="stable", ignore_index=True)
-        tables[place] = by_side
+    by = ["coin", "side"]
+    tables[:2] = (each.sort_values(by, kind="stable", ignore_index=True) for each in tables[:2])
     state_provenance(tables, {"samples": table.frame}, helper="slippage.fit", level=level)
-    by = "day" if block_days == 1 else f"{block_days} days"
+    length = "day" if block_days == 1 else f"{block_days} days"
     return SlippageFit(
         params=tables[0],
         n=int(tables[1]["n"].sum()),
         level=level,
-        method=f"half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by {by}",
+        method=f"half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by {length}",
         groups=tables[1],
         samples=tables[2],
         draws=drawn,
@@ -253,31 +254,23 @@ def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
             "bps": samples[SIDES[side]],
         }
     )
-    book = ["coin", "ms"]
+    keys = ["coin", "ms", "amount_usd"]
     # Samples without a size or without a spread carry no information.
-    rows = rows[rows["spread"].notna() & (rows["amount_usd"] > 0)].sort_values(
-        [*book, "amount_usd", "bps"], kind="stable"
-    )
-    rows = rows.drop_duplicates([*book, "amount_usd"], ignore_index=True)
-    book_of_row = np.asarray(rows.groupby(book, sort=False).ngroup(), dtype=np.int64)
-    rows["least"] = _least_cost(rows, book_of_row, side)
-    return rows
-
-
-def _least_cost(rows: pd.DataFrame, book: Ints, side: str) -> Floats:
-    """Return the least that each missing sample can have cost, by the known ones of its book."""
+    rows = rows[rows["spread"].notna() & (rows["amount_usd"] > 0)]
+    rows = rows.sort_values([*keys, "bps"], kind="stable").drop_duplicates(keys, ignore_index=True)
+    book = np.asarray(rows.groupby(keys[:2], sort=False).ngroup(), dtype=np.int64)
     usd, bps, spread = (rows[name].to_numpy() for name in ("amount_usd", "bps", "spread"))
+    # The known samples of its book tell the least that a missing sample can have cost.
     known = np.flatnonzero(~np.isnan(bps))
     rank = np.cumsum(~np.isnan(bps)) - 1  # of the last known sample, maybe of an earlier book
     thin = np.flatnonzero(np.isnan(bps) & (rank >= 0))
     thin = thin[book[known[rank[thin]]] == book[thin]]
     larger, smaller = known[rank[thin]], known[np.maximum(rank[thin] - 1, 0)]
     has_two = (rank[thin] > 0) & (book[smaller] == book[thin])
-    less_usd, less_bps = (np.where(has_two, values[smaller], 0.0) for values in (usd, bps))
-    ends = (usd[larger], bps[larger]), (less_usd, less_bps)
-    least = spread.copy()
-    least[thin] = least_beyond_bps(usd[thin], *ends, 1 if side == "buy" else -1)
-    return np.asarray(np.fmax(least, spread))
+    less = tuple(np.where(has_two, values[smaller], 0.0) for values in (usd, bps))
+    sign, least = 1 if side == "buy" else -1, spread.copy()
+    least[thin] = least_beyond_bps(usd[thin], (usd[larger], bps[larger]), less, sign)
+    return rows.assign(least=np.fmax(least, spread))
 
 
 def _fit_parameters(group: pd.DataFrame, how: bootstrap.Sampling) -> Floats:
@@ -301,15 +294,5 @@ def _fit_parameters(group: pd.DataFrame, how: bootstrap.Sampling) -> Floats:
     drawn = _likelihood.resample_estimates(theta, rows, days, how)
     log_a, k, log_sigma = np.vstack([theta, drawn]).T
     _, spreads, _ = bootstrap.bootstrap_ratios([spread], np.ones(len(spread)), days, how)
-    return np.stack(
-        [np.append(spread.mean(), spreads), np.exp(log_a), k, np.exp(log_sigma)], axis=1
-    )
-
-
-def _size_statistics(group: pd.DataFrame) -> tuple[Floats, Ints, Ints, Floats]:
-    """Return each size, its samples, the missing ones, and its median: missing ones are last."""
-    usd, bps = group["amount_usd"].to_numpy(), group["bps"].to_numpy()
-    order = np.lexsort((bps, usd))
-    sizes, first, n = np.unique(usd[order], return_index=True, return_counts=True)
-    missing = np.add.reduceat(np.isnan(bps[order]), first, dtype=np.int64)
-    return sizes, n, missing, bps[order][first + (n + 1) // 2 - 1]
+    half_spread = np.append(spread.mean(), spreads)
+    return np.stack([half_spread, np.exp(log_a), k, np.exp(log_sigma)], axis=1)

@@ -57,20 +57,19 @@ def _search(start: Floats, rows: BoundedCosts, free: int) -> Floats | None:
     # The optimiser asks for value, score and Hessian of a point one after the other.
     @lru_cache(maxsize=2)
     def derivatives(point: tuple[float, ...]) -> tuple[float, Floats, Floats]:
-        value, scores, hessians = _likelihood_of_rows(np.array([*point, *fixed]), rows)
+        value, scores, hessian = _likelihood_of_rows(np.array([*point, *fixed]), rows)
         scale = -1.0 / len(rows.size)
-        score = np.array([score_of_rows.sum() for score_of_rows in scores])
-        hessian = _sum_hessian(hessians)[:free, :free]
-        return scale * float(value.sum()), scale * score[:free], scale * hessian
+        score = scale * scores.sum(axis=1)[:free]
+        return scale * float(value.sum()), score, scale * hessian[:free, :free]
 
     def stop_outside(point: Floats) -> None:
         if is_at_an_end(point) or (free == 3 and point[2] <= _FLATTEST):
             raise StopIteration
 
     found = scipy_part("optimize").minimize(
-        lambda point: derivatives(tuple(point))[0],
+        lambda point: derivatives(tuple(point))[:2],
         start[:free],
-        jac=lambda point: derivatives(tuple(point))[1],
+        jac=True,
         hess=lambda point: derivatives(tuple(point))[2],
         method="trust-exact",
         callback=stop_outside,
@@ -89,19 +88,9 @@ def resample_estimates(theta: Floats, rows: BoundedCosts, clusters: Ints, how: S
     - ``clusters`` (array of int): cluster of each row, from 0
     - ``how``: how the clusters are drawn
     """
-    _, scores, hessians = _likelihood_of_rows(theta, rows)
-    score = np.stack(
-        [np.bincount(clusters, score_of_rows) for score_of_rows in scores], axis=1
-    ).astype(np.float64)
-    inverse = np.linalg.pinv(_sum_hessian(hessians), hermitian=True)
-    return _clip_to_range(theta - how.sums(score)[1:] @ inverse)
-
-
-def _sum_hessian(hessians: dict[tuple[int, int], Floats]) -> Floats:
-    hessian = np.empty((3, 3))
-    for (i, j), entries in hessians.items():
-        hessian[i, j] = hessian[j, i] = entries.sum()
-    return hessian
+    _, scores, hessian = _likelihood_of_rows(theta, rows)
+    score = np.stack([np.bincount(clusters, each) for each in scores], axis=1).astype(np.float64)
+    return _clip_to_range(theta - how.sums(score)[1:] @ np.linalg.pinv(hessian, hermitian=True))
 
 
 def is_at_an_end(theta: Floats) -> bool:
@@ -129,10 +118,8 @@ def _start_values(rows: BoundedCosts) -> Floats:
     return _clip_to_range(np.array([log_a, k, np.log(max(spread, 0.01))]))
 
 
-def _likelihood_of_rows(
-    theta: Floats, rows: BoundedCosts
-) -> tuple[Floats, tuple[Floats, Floats, Floats], dict[tuple[int, int], Floats]]:
-    """Return log likelihood, score and Hessian of each row.
+def _likelihood_of_rows(theta: Floats, rows: BoundedCosts) -> tuple[Floats, Floats, Floats]:
+    """Return log likelihood and score of each row, (n,) and (3, n), and the Hessian of all rows.
 
     With z the standardised bounds, P the probability between them and f the normal density, ``r[n]
     = (high z**n f - low z**n f) / P``. All derivatives are polynomials in these.
@@ -142,43 +129,27 @@ def _likelihood_of_rows(
     centre = np.log(np.maximum(rows.spread + impact, 1e-300))
     share = impact / np.maximum(rows.spread + impact, 1e-300)
     sigma = np.exp(log_sigma)
-    value, (r0, r1, r2, r3) = _truncated_moments(
-        (rows.low - centre) / sigma, (rows.high - centre) / sigma
-    )
-    by_centre = -r0 / sigma
-    twice = -(r1 + r0 * r0) / sigma**2
-    both = (r0 - r2 - r0 * r1) / sigma
-    by_a = by_centre * share
-    aa = twice * share**2 + by_centre * share * (1.0 - share)
-    x = rows.size
-    hessians = {
-        (0, 0): aa,
-        (0, 1): aa * x,
-        (1, 1): aa * x * x,
-        (0, 2): both * share,
-        (1, 2): both * share * x,
-        (2, 2): r1 - r3 - r1 * r1,
-    }
-    return value, (by_a, by_a * x, -r1), hessians
-
-
-def _truncated_moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
+    low, high = bounds = (np.stack([rows.low, rows.high]) - centre) / sigma
     # In the upper tail both probabilities round to 1, so compute in the lower tail.
     mirrored = low > 0
-    near, far = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
+    far, near = np.where(mirrored, -low, high), np.where(mirrored, -high, low)
     top, bottom = map(scipy_part("special").log_ndtr, (far, near))
     with np.errstate(invalid="ignore"):
         between = np.where(np.isfinite(bottom), np.minimum(bottom - top, -1e-300), -np.inf)
     value = top + np.log(np.maximum(-np.expm1(between), 1e-300))
-    parts = [_density_powers(bound, value) for bound in (low, high)]
-    return value, tuple(upper - lower for lower, upper in zip(*parts, strict=True))
-
-
-def _density_powers(z: Floats, log_p: Floats) -> list[Floats]:
-    """Return z**n * density / P for n = 0 to 3; all are 0 at an infinite bound."""
-    finite = np.isfinite(z)
-    at = np.where(finite, z, 0.0)
-    exponent = -0.5 * at * at - 0.5 * np.log(2.0 * np.pi) - log_p
-    density = np.where(finite, np.exp(np.clip(exponent, -700.0, 700.0)), 0.0)
-    square = at * at
-    return [density, density * at, density * square, density * square * at]
+    # All of z**n f / P is 0 at an infinite bound.
+    finite = np.isfinite(bounds)
+    z = np.where(finite, bounds, 0.0)
+    exponent = np.clip(-0.5 * z * z - 0.5 * np.log(2.0 * np.pi) - value, -700.0, 700.0)
+    powers = [np.where(finite, np.exp(exponent), 0.0)]
+    for _ in range(3):
+        powers.append(powers[-1] * z)
+    r0, r1, r2, r3 = (upper - lower for lower, upper in powers)
+    by_a = -r0 / sigma * share
+    both = (r0 - r2 - r0 * r1) / sigma * share
+    aa = -(r1 + r0 * r0) / sigma**2 * share**2 + by_a * (1.0 - share)
+    x, hessian = rows.size, np.empty((3, 3))
+    entries = (aa, aa * x, both, aa * x * x, both * x, r1 - r3 - r1 * r1)
+    for i, j, entry in zip(*np.triu_indices(3), entries, strict=True):
+        hessian[i, j] = hessian[j, i] = entry.sum()
+    return value, np.stack([by_a, by_a * x, -r1]), hessian
