@@ -14,7 +14,8 @@ from .examples import MONDAY, times
 
 
 def read_trades(fills, what="fills"):
-    return read_tape(Table(fills, what, "fills"))
+    trades, names = read_tape(Table(fills, what, "fills"))
+    return trades.assign(coin=np.array(names)[trades["coin"]])
 
 
 TRANSITORY, PERMANENT = 0.7, 0.3  # bps: half a spread of 1

@@ -9,7 +9,7 @@ import pytest
 import toolkit as tk
 from tests.worlds import world_of
 from toolkit.liquidations import buffers, levels
-from toolkit.liquidations._margin_tiers import read_tiers
+from toolkit.liquidations._margin_buffers import read_tiers
 from toolkit.rules.margin import liquidation_price, maintenance
 
 from .simulated import served

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from toolkit.errors import MissingColumns, RepeatedRows
-from toolkit.liquidations._margin_tiers import read_tiers
+from toolkit.liquidations._margin_buffers import read_tiers
 from toolkit.prepare.states import account_states, open_positions
 
 from .examples import MONDAY, times

@@ -16,7 +16,7 @@ import pandas as pd
 from toolkit.arrays import Floats, Ints
 from toolkit.execution._quotes import PARTS, estimate_parts, price_changes
 from toolkit.prepare.door import Names, Table
-from toolkit.prepare.groups import CALENDAR, period_start, split_groups
+from toolkit.prepare.groups import CALENDAR, period_start, split_groups, sum_groups
 from toolkit.prepare.prices import PriceHistory, make_history
 from toolkit.prepare.trades import GroupedTrades
 from toolkit.statistics.bootstrap import Sampling
@@ -101,7 +101,7 @@ def estimate_quote_errors(
     coin, ms, sign = coin[order], ms[order], bought.astype(np.float64) - sold
     trades = pd.DataFrame(
         {
-            "coin": pd.Categorical.from_codes(coin, pd.Index(coins.values)),
+            "coin": coin,
             "ms": ms,
             "sign": sign,
             "px": np.where(bought, buy_px, sell_px),
@@ -118,7 +118,7 @@ def estimate_quote_errors(
     number = len(coins.values)
     variance, freedom = np.full((2, number), np.nan)
     moved = np.zeros((number, int(grouped.cluster.max(initial=-1)) + 1))
-    for code, rows in enumerate(split_groups(changes["coin"].cat.codes.to_numpy(), number)):
+    for code, rows in enumerate(split_groups(changes["coin"].to_numpy(), number)):
         if len(rows):
             parts, moves = estimate_parts(changes.iloc[rows])
             variance[code], freedom[code] = parts[1:, _TRANSITORY]
@@ -163,14 +163,13 @@ def estimate_gains(
             estimate, low, high, count = how.ratio(value, base, cluster[rows])
             if errors and gain.slope is not None and n:
                 slopes = gain.slope[rows] * base / base.sum()
-                slopes = np.bincount(coins.codes[rows], slopes, len(coins.values))
-                figures, miss = (estimate, low, high), value - estimate * base
-                low, high = errors.widen(figures, slopes, miss, cluster[rows], how.level)
+                slopes = sum_groups(coins.codes[rows], slopes, len(coins.values))
+                miss, exact = value - estimate * base, (estimate, low, high)
+                low, high = errors.widen(exact, slopes, miss, cluster[rows], how.level)
             usd, age = (gain.value[rows].sum(), gain.age[rows].mean()) if n else (np.nan, np.nan)
             made.append((estimate, low, high, usd, n, len(own) - n, count, age))
-    figures = zip(*made, strict=True) if made else [()] * len(FIGURES)
     columns = {name: np.tile(values, len(groups)) for name, values in labels.items()}
-    for (name, kind), values in zip(FIGURES.items(), figures, strict=True):
-        columns[name] = np.array(values, dtype=kind)
+    for place, (name, kind) in enumerate(FIGURES.items()):
+        columns[name] = np.array([figures[place] for figures in made], dtype=kind)
     front = groups.iloc[np.repeat(np.arange(len(groups)), len(gains))].reset_index(drop=True)
     return pd.DataFrame({**front, **columns})

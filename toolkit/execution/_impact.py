@@ -366,7 +366,7 @@ def _describe_coins(
             row[4:] = how.ratio(change * flow, flow * flow, days)[:3]
     coins = pd.DataFrame(made, columns=_COINS)
     coins["y_root"] /= coins["volatility_bps"] * _UNIT**0.5
-    coins.insert(0, "coin", pd.array(names, dtype="str"))
+    coins.insert(0, "coin", pd.Series(names, dtype="str"))
     return coins
 
 

@@ -32,16 +32,16 @@ _LEAST_LEFT: Final = 1e-6
 """Share of a variance that the regression must leave in the residuals."""
 
 
-def read_tape(table: Table) -> pd.DataFrame:
+def read_tape(table: Table) -> tuple[pd.DataFrame, list[str]]:
     """Return the trades of a tape in order, one row for each taker's order and moment.
 
     Fills of one coin, moment, transaction and taker's side are one trade. Its price is the best
     one, which was the quote; the other prices were deeper in the book. Fills that met no quote are
     left out, as are fills without ``side`` and trades whose taker is not known.
 
-    Returns: ``coin`` (categories in order), ``ms, tx, sign`` (1: the taker bought), ``px``,
-    ``usd``; ``sure``: whether the order of this trade among those of its moment is known;
-    ``taker``, ``maker``: whether the trade has a fill of that side.
+    Returns: ``coin`` (place among the names, which are returned, too), ``ms, tx, sign`` (1: the
+    taker bought), ``px``, ``usd``; ``sure``: whether the order of this trade among those of its
+    moment is known; ``taker``, ``maker``: whether the trade has a fill of that side.
     """
     fills = read_trades(table, ["crossed"])
     table.require_some("crossed", "says which side was the taker")
@@ -57,9 +57,9 @@ def read_tape(table: Table) -> pd.DataFrame:
     parts = (fills.usd, fills.usd * fills.taker, fills.taker, np.ones(len(px)))
     usd, taken, takers, n = (np.bincount(number, part, len(first)) for part in parts)
     alone = starts_group(coin[first], ms[first], tx[first])
-    return pd.DataFrame(
+    trades = pd.DataFrame(
         {
-            "coin": pd.Categorical.from_codes(coin[first], pd.Index(fills.coin.values)),
+            "coin": coin[first],
             "ms": ms[first],
             "tx": tx[first],
             "sign": sign[first],
@@ -71,6 +71,7 @@ def read_tape(table: Table) -> pd.DataFrame:
             "maker": takers < n,
         }
     )
+    return trades, fills.coin.values
 
 
 def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
@@ -80,7 +81,7 @@ def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
     seconds. Trades without an earlier trade of the coin within the time limit, and trades of
     unknown order, are left out.
     """
-    coin, sure, ms = trades["coin"].cat.codes.to_numpy(), trades["sure"].to_numpy(), trades["ms"]
+    coin, sure, ms = trades["coin"].to_numpy(), trades["sure"].to_numpy(), trades["ms"]
     gap = np.diff(ms.to_numpy()) / SECOND
     is_pair = ~starts_group(coin)[1:] & sure[1:] & sure[:-1] & (gap <= max_age_ms / SECOND)
     last = np.flatnonzero(is_pair)
@@ -168,11 +169,10 @@ def _variance(
     return max(variance, 0.0) * float(pull @ pull) / mean, max(mean**2 / spread, 1.0)
 
 
-def parts_by_coin(changes: pd.DataFrame) -> Floats:
+def parts_by_coin(changes: pd.DataFrame, count: int) -> Floats:
     """Return the parts of each coin, as of `estimate_parts`: (coins, 3, 3)."""
-    codes, count = changes["coin"].cat.codes.to_numpy(np.int64), len(changes["coin"].cat.categories)
     found = np.full((count, 3, 3), np.nan)
-    for code, rows in enumerate(split_groups(codes, count)):
+    for code, rows in enumerate(split_groups(changes["coin"].to_numpy(), count)):
         if len(rows):
             found[code] = estimate_parts(changes.iloc[rows])[0]
     return found
@@ -241,11 +241,11 @@ def quotes(tape: Frame, *, max_age: str | float = "60s") -> pd.DataFrame:
 
 
 def _estimate_quotes(table: Table, age_ms: int) -> pd.DataFrame:
-    trades = read_tape(table)
+    trades, names = read_tape(table)
     ms, px, sign = (trades[name].to_numpy() for name in ("ms", "px", "sign"))
-    names = trades["coin"].cat
-    coin = Names(names.codes.to_numpy().astype(np.int64), list(names.categories))
-    half, transitory, _ = parts_by_coin(price_changes(trades, age_ms))[coin.codes, 0].T
+    coin = Names(trades["coin"].to_numpy(), names)
+    parts = parts_by_coin(price_changes(trades, age_ms), len(names))
+    half, transitory, _ = parts[coin.codes, 0].T
     half = np.maximum(half, 0.0)  # quotes never cross
     # If both sides trade in one transaction, their order is not known: the mid is between them.
     is_next = starts_group(coin.codes, ms, trades["tx"].to_numpy())

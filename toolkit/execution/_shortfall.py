@@ -312,8 +312,8 @@ def _add_executions(parents: pd.DataFrame, table: Table, trades: Trades) -> pd.D
     if others := int(own.loc[~own.index.isin(parents["parent"]), "fills"].sum()):
         lack = "does not count: its order is" if others == 1 else "do not count: their orders are"
         warn_caller(
-            f"fills: {others:,} of {count_text(len(rows), 'fill')} {lack} not in orders. Fetch the orders for the full "
-            "time range of the fills",
+            f"fills: {others:,} of {count_text(len(rows), 'fill')} {lack} not in orders. "
+            "Fetch the orders for the full time range of the fills",
             HistoryWarning,
         )
     wrong = (singles["size"] - singles["open"] - singles["filled"]).abs() > 1e-9 * singles["size"]

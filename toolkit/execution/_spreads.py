@@ -18,7 +18,7 @@ from toolkit.execution._gains import (
     estimate_quote_errors,
 )
 from toolkit.prepare import groups as grouping
-from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.prices import span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import LIQUIDITY, group_trades
@@ -231,7 +231,7 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
     Raise ValueError for another group than liquidity, coin, dex, hour, day and week: a trade has
     two accounts, and only one taker.
     """
-    trades = quotes.read_tape(table)
+    trades, names = quotes.read_tape(table)
     changes = quotes.price_changes(trades, age_ms)
     allowed = ("coin", "dex", *grouping.CALENDAR)
     if wrong := [key for key in keys if key not in (LIQUIDITY, *allowed)]:
@@ -239,19 +239,18 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
             f"by={wrong[0]!r} needs prices: on the tape alone, group by liquidity, "
             f"{', '.join(allowed)}; or pass prices=tk.execution.quotes(tape)"
         )
-    rows = pd.DataFrame({"coin": trades["coin"], "time": utc_times(trades["ms"])})
-    columns = [key for key in keys if key != LIQUIDITY]
-    codes, groups = grouping.number_groups(
-        grouping.group_columns(Table(rows, "fills", "trades of a tape"), columns)
-    )
-    usd, coin = trades["usd"].to_numpy(), trades["coin"].cat.codes.to_numpy()
-    names = trades["coin"].cat.categories
+    usd, coin = trades["usd"].to_numpy(), trades["coin"].to_numpy()
+    texts = {"coin": Names(coin, names).texts(), "time": utc_times(trades["ms"])}
+    tape = Table(pd.DataFrame(texts), "fills", "trades of a tape")
+    columns = grouping.group_columns(tape, [key for key in keys if key != LIQUIDITY])
+    codes, groups = grouping.number_groups(columns)
     rows_of_changes = grouping.split_groups(codes[changes.index], len(groups))
     made = []
     for place, rows in enumerate(grouping.split_groups(codes, len(groups))):
         own = changes.iloc[rows_of_changes[place]]
-        volumes = np.bincount(coin[rows], usd[rows], len(names))
-        values, variances, freedom = _combine_parts(quotes.parts_by_coin(own), volumes)
+        volumes = grouping.sum_groups(coin[rows], usd[rows], len(names))
+        parts = quotes.parts_by_coin(own, len(names))
+        values, variances, freedom = _combine_parts(parts, volumes)
         reach = student(level, freedom) * np.sqrt(variances)
         counts = (len(own), len(rows) - len(own), 0, float(own["gap"].mean()))
         for side in ("maker", "taker") if LIQUIDITY in keys else ("",):
@@ -259,8 +258,8 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
                 continue
             sign = -1.0 if side == "maker" else 1.0
             value = sign * values
-            figures = zip(_SPLIT, value, value - reach, value + reach, strict=True)
-            made += [(place, side, *each, np.nan, *counts) for each in figures]
+            intervals = zip(_SPLIT, value, value - reach, value + reach, strict=True)
+            made += [(place, side, *each, np.nan, *counts) for each in intervals]
     types = {LIQUIDITY: "str", "name": "str", **FIGURES}
     figures = pd.DataFrame(made, columns=["place", *types]).astype(types)
     named = groups.iloc[figures["place"].astype("int64")].reset_index(drop=True)
@@ -273,8 +272,9 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
             "in which buyers and sellers alternate; or, for the fills of one account, pass prices=",
             UserWarning,
         )
-    of_change, agree = changes["coin"].cat.codes.to_numpy(), changes["sign"] * changes["before"]
+    of_change, agree = changes["coin"].to_numpy(), changes["sign"] * changes["before"]
     n, count = (np.bincount(each, minlength=len(names)) for each in (coin, of_change))
+    parts = quotes.parts_by_coin(changes, len(names))[:, 0].T
     coins = pd.DataFrame(
         {
             "coin": pd.Series(names, dtype="str"),
@@ -285,7 +285,7 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
                 np.bincount(of_change, agree, len(names)), count
             ),
             "volume_usd": grouping.sum_groups(coin, usd, len(names)),
-            **dict(zip(quotes.PARTS, quotes.parts_by_coin(changes)[:, 0].T, strict=True)),
+            **dict(zip(quotes.PARTS, parts, strict=True)),
         }
     )[n > 0]
     facts = {"helper": "execution.spreads", "by": keys, "price_source": "trades"}

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.contract.market_names import code_among
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.liquidations._impact_laws import ImpactLaws, estimate_laws
-from toolkit.liquidations._margin_buffers import Margins, read_margins
-from toolkit.liquidations._margin_tiers import LeverageLimits
+from toolkit.liquidations._margin_buffers import LeverageLimits, Margins, read_margins
 from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.provenance import state_provenance
@@ -113,17 +112,9 @@ class Cascade(Estimate):
     unmeasured_usd: float
 
 
-class _Round(NamedTuple):
-    """One round of liquidations; `move` is the price change of the shocked coin after it."""
-
-    accounts: Ints
-    equity: Floats
-    required: Floats
-    notional: Floats
-    positions: int
-    flow: Floats
-    unpriced: float
-    move: float
+Round = tuple[Any, int, Floats, float, float]
+"""One round of liquidations: liquidated accounts, number of their positions, forced trades of each
+coin, liquidated notional whose impact is not known, price change of the shocked coin after it."""
 
 
 def cascade(
@@ -234,59 +225,58 @@ def cascade(
     held = open_positions(positions, ("margin_used",), ("leverage_type",))
     margins = read_margins(held, accounts, max_leverage, margin_tables)
     unknown = np.isnan(margins.equity)
-    _warn_unmeasured(held, margins, unknown)
+    if unknown.any():
+        users = margins.table["user"][unknown].unique()
+        coins = sorted(held["coin"][np.isnan(margins.own)].unique())
+        reason = f", or the largest leverage of {name_some(coins)}" if coins else ""
+        warn_caller(
+            f"positions: {count_text(int(unknown.sum()), 'account')} of {len(unknown):,} "
+            f"({name_some(users)}) cannot be measured and are never liquidated here. The value of "
+            f"the account is not known{reason}. Pass all accounts, and max_leverage= of all coins",
+            UnmeasuredAccounts,
+        )
     coin = code_among(coin, set(held["coin"]))
-    coins = sorted({*held["coin"], coin})
-    place = coins.index(coin)
+    coins = [coin, *sorted({*held["coin"]} - {coin})]
     laws = estimate_laws(impact, coins, draws, seed)
-    if len(held) and coin not in set(held["coin"]) and np.isnan(laws.a[0][place]).all():
+    if len(held) and coin not in set(held["coin"]) and np.isnan(laws.a[0, 0]).all():
         names = held["coin"].value_counts().index
         raise ValueError(
             f"positions: no position is in {coin!r}. Choose one of {name_some(names, 8)}"
         )
-    accounts_by_distance, run = _rank_accounts(
-        margins, held, coins, laws, place, lasting, backstop_trades=backstop_trades
-    )
+    laws = laws._replace(a=lasting * laws.a)
+    run = _prepare_rounds(margins, held, coins, laws, backstop_trades=backstop_trades)
     of_other = betas.get if isinstance(betas, Mapping) else lambda name, _: betas
     sums: list[dict[str, float]] = []
     rounds: list[dict[str, float]] = []
     gone = []
     for shock in shocks:
         first = np.array([max(of_other(name, 0.0) * shock, -1.0) for name in coins])
-        first[place] = shock
+        first[0] = shock
         made, *drawn = (run(first, draw) for draw in range(len(laws.a)))
-        final, *moves = (found[-1].move if found else shock for found in (made, *drawn))
+        final, *moves = (found[-1][-1] if found else shock for found in (made, *drawn))
         low, high = bootstrap_interval(np.array(moves), laws.blocks, level)
         low, high = min(low, final), max(high, final)
-        total = dict.fromkeys(_TOTALS, 0.0)
-        for number, found in enumerate(made, 1):
-            is_backstop = found.equity < BACKSTOP_SHARE * found.required
+        rows = []
+        for number, (hit, count, flow, unpriced, move) in enumerate(made, 1):
+            notional = hit["notional"]
             row = {
-                "accounts": len(found.accounts),
-                "positions": found.positions,
-                "forced_usd": found.notional.sum(),
-                "coin_usd": found.flow[place] + 0.0,
-                "backstop_usd": found.notional[is_backstop].sum(),
-                "deficit_usd": -np.minimum(found.equity, 0.0).sum() + 0.0,
-                "unpriced_usd": found.unpriced,
-                "move": found.move,
+                "accounts": len(hit),
+                "positions": count,
+                "forced_usd": notional.sum(),
+                "coin_usd": flow[0] + 0.0,
+                "backstop_usd": notional[hit["method"] == "backstop"].sum(),
+                "deficit_usd": -hit["equity"].clip(upper=0.0).sum() + 0.0,
+                "unpriced_usd": unpriced,
+                "move": move,
             }
-            total = {name: value + row[name] for name, value in total.items()}
-            rounds.append({"shock": shock, "round": number, **row})
-            gone.append(
-                accounts_by_distance.iloc[found.accounts].assign(
-                    shock=shock,
-                    round=number,
-                    notional=found.notional,
-                    equity=found.equity,
-                    maintenance=found.required,
-                    method=np.where(is_backstop, "backstop", "market"),
-                )
-            )
+            rows.append({"shock": shock, "round": number, **row})
+            gone.append(hit.assign(shock=shock, round=number))
+        rounds += rows
+        total = (sum(row[name] for row in rows) for name in _TOTALS)
         ends = sorted((low / shock, high / shock))
-        beyond = laws.beyond(np.sum([found.flow for found in made], axis=0))
-        figures = (shock, final, low, high, final / shock, *ends, len(made), *total.values())
-        sums.append(dict(zip(_PARAMS, (*figures, beyond), strict=True)))
+        beyond = laws.beyond(np.sum([flow for _, _, flow, _, _ in made], axis=0))
+        figures = (shock, final, low, high, final / shock, *ends, len(made), *total, beyond)
+        sums.append(dict(zip(_PARAMS, figures, strict=True)))
 
     def result(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
         types = {name: _DTYPES.get(name, "float64") for name in columns}
@@ -308,41 +298,22 @@ def cascade(
     )  # fmt: skip
 
 
-def _warn_unmeasured(held: pd.DataFrame, margins: Margins, unknown: Flags) -> None:
-    """Warn if accounts cannot be measured, because a value or a largest leverage is not known."""
-    if not unknown.any():
-        return
-    users = margins.table["user"][unknown].unique()
-    coins = sorted(held["coin"][np.isnan(margins.own)].unique())
-    reason = f", or the largest leverage of {name_some(coins)}" if coins else ""
-    warn_caller(
-        f"positions: {count_text(int(unknown.sum()), 'account')} of {len(unknown):,} "
-        f"({name_some(users)}) cannot be measured and are never liquidated here. The value of the "
-        f"account is not known{reason}. Pass all accounts, and max_leverage= of all coins",
-        UnmeasuredAccounts,
-    )
-
-
-def _rank_accounts(
+def _prepare_rounds(
     margins: Margins,
     held: pd.DataFrame,
     coins: list[str],
     laws: ImpactLaws,
-    place: int,
-    lasting: float,
     *,
     backstop_trades: bool,
-) -> tuple[pd.DataFrame, Callable[[Floats, int], list[_Round]]]:
-    """Return the accounts by their distance from liquidation, and the function of the rounds.
+) -> Callable[[Floats, int], list[Round]]:
+    """Return the function of the rounds after a shock of the first of the coins.
 
-    Accounts without a distance are last, and are never liquidated.
+    Accounts without a distance are never liquidated.
     """
     distance = margins.distances(held)
     rank = np.argsort(distance, kind="stable")
-    distance, equities = (
-        distance[rank][: np.count_nonzero(~np.isnan(distance))],
-        margins.equity[rank],
-    )
+    table, equities = margins.table.iloc[rank], margins.equity[rank]
+    distance = distance[rank][: np.count_nonzero(~np.isnan(distance))]
     own = np.argsort(rank)[margins.account]
     order = np.argsort(own, kind="stable")
     owners, tiers = own[order], margins.tiers
@@ -351,13 +322,12 @@ def _rank_accounts(
     values = (held["notional"] * np.sign(held["szi"])).to_numpy()[order]
     most, low = tiers.max_leverage[order], tiers.lower_bound[order]
 
-    def run(shock: Floats, draw: int) -> list[_Round]:
-        """Return the rounds of liquidations that follow from the shocks of all coins."""
+    def run(shock: Floats, draw: int) -> list[Round]:
+        """Return the rounds that follow from the shocks of all coins; of draws only the moves."""
         gone = np.zeros(len(equities), bool)
-        traded = np.zeros(len(shock))
-        move = shock
-        rounds: list[_Round] = []
-        while np.isfinite(move[place]):
+        traded, move = np.zeros(len(shock)), shock
+        rounds: list[Round] = []
+        while np.isfinite(move[0]):
             # Nobody is liquidated while no price has moved by more than the account's distance.
             near = int(np.searchsorted(distance, np.abs(move).max(), side="right"))
             last = int(starts[near])
@@ -369,25 +339,24 @@ def _rank_accounts(
             if not is_hit.any():
                 break
             gone[:near] |= is_hit
-            trades = is_hit & (backstop_trades | (equity >= BACKSTOP_SHARE * required))
+            is_backstop = equity < BACKSTOP_SHARE * required
+            trades = is_hit & (backstop_trades | ~is_backstop)
             flow = -sum_groups(coin, np.where(trades[owner], moved, 0.0), len(shock))
             traded = traded + flow
             pushed = laws.moves(traded, draw)
-            unknown = np.isnan(pushed) & (np.arange(len(shock)) != place)
+            unknown = np.isnan(pushed) & (np.arange(len(shock)) > 0)
             pushed = np.where(unknown, 0.0, pushed)
-            move = shock + (1 + shock) * np.maximum(lasting * pushed, _LOWEST_PRICE - 1)
-            rounds.append(
-                _Round(
-                    accounts=np.flatnonzero(is_hit),
-                    equity=equity[is_hit],
-                    required=required[is_hit],
+            move = shock + (1 + shock) * np.maximum(pushed, _LOWEST_PRICE - 1)
+            hit, count, unpriced = None, int(is_hit[owner].sum()), 0.0
+            if not draw:
+                hit = table.iloc[np.flatnonzero(is_hit)].assign(
                     notional=sum_groups(owner, np.abs(moved), near)[is_hit],
-                    positions=int(is_hit[owner].sum()),
-                    flow=flow,
-                    unpriced=float(np.abs(moved)[is_hit[owner] & unknown[coin]].sum()),
-                    move=float(move[place]),
+                    equity=equity[is_hit],
+                    maintenance=required[is_hit],
+                    method=np.where(is_backstop, "backstop", "market")[is_hit],
                 )
-            )
+                unpriced = np.abs(moved)[is_hit[owner] & unknown[coin]].sum()
+            rounds.append((hit, count, flow, unpriced, float(move[0])))
         return rounds
 
-    return margins.table.iloc[rank].reset_index(drop=True), run
+    return run

@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Floats
-from toolkit.liquidations._margin_buffers import read_margins
-from toolkit.liquidations._margin_tiers import LeverageLimits
+from toolkit.liquidations._margin_buffers import LeverageLimits, read_margins
 from toolkit.prepare import Fills, groups
 from toolkit.prepare.door import ADDRESSES, Frame, Table
 from toolkit.prepare.provenance import finish
@@ -143,20 +141,24 @@ def levels(
     by_bin = rows[placed].groupby(["coin", "side", "bin"])
     bins = by_bin.agg(positions=("user", "size"), accounts=("user", "nunique"))
     bins[["notional", "cross"]] = by_bin[["notional", "cross"]].sum(skipna=False)
-    bins = bins.reset_index(level="bin")
+    bins = bins.reset_index()
     # Sums from the mark price outwards, below and above it.
-    bins["below"] = bins["bin"] < 0
-    outwards = bins.iloc[bins["bin"].abs().argsort(kind="stable")]
-    outwards = outwards.set_index(["below", "bin"], append=True)
-    added = outwards.groupby(["coin", "side", "below"])["notional"].cumsum(skipna=False)
-    bins = bins.set_index(["below", "bin"], append=True).assign(cumulative=added)
+    outwards = bins.assign(below=bins["bin"] < 0).iloc[bins["bin"].abs().argsort(kind="stable")]
+    by_way = outwards.groupby(["coin", "side", "below"])["notional"]
+    bins["cumulative"] = by_way.cumsum(skipna=False)
     # A side without a placed position has one row without a bin.
-    made = sides.join(bins.reset_index(["below", "bin"])).sort_values(["coin", "side", "bin"])
+    made = sides.join(bins.set_index(["coin", "side"])).sort_values(["coin", "side", "bin"])
     counts = ["positions", "accounts", "notional", "cumulative"]
     made.loc[made["bin"].isna(), counts] = 0
     made = made.reset_index()
     edge = made["bin"] * width
-    interest = _open_interest(contexts, made["coin"])
+    interest = np.full(len(made), np.nan)
+    if contexts is not None:
+        table = Table(contexts, "contexts")
+        table.require(("name", "open_interest"))
+        stated = dict(zip(table.frame["name"], table.number("open_interest"), strict=True))
+        interest = made["coin"].map(stated).to_numpy(np.float64)
+        interest = np.where(interest > 0, interest, np.nan)
     result = pd.DataFrame(
         {
             "coin": made["coin"],
@@ -175,17 +177,6 @@ def levels(
     )
     inputs = {"positions": positions, "contexts": contexts}
     return finish(result, inputs, helper="liquidations.levels")
-
-
-def _open_interest(contexts: Frame | None, coins: Iterable[str]) -> Floats:
-    """Return the open interest of each coin; NaN if it is not known."""
-    if contexts is None:
-        return np.full(len(pd.Index(coins)), np.nan)
-    table = Table(contexts, "contexts")
-    table.require(("name", "open_interest"))
-    stated = dict(zip(table.frame["name"], table.number("open_interest"), strict=True))
-    interest = np.array([stated.get(coin, np.nan) for coin in coins], dtype=np.float64)
-    return np.where(interest > 0, interest, np.nan)
 
 
 def fills(

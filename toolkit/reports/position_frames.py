@@ -15,7 +15,7 @@ from toolkit.fetch.accounts import AccountStates, batch_clearinghouse_states
 from toolkit.fetch.market import margin_tables, meta
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.snapshots import account_value_snapshots
-from toolkit.liquidations._margin_tiers import FIRST_TABLE
+from toolkit.liquidations._margin_buffers import FIRST_TABLE
 from toolkit.reports.report_frames import archive_command, fetch_optional
 
 _MAX_ACCOUNTS: Final = 1_000  # of one request for states

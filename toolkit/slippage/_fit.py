@@ -14,6 +14,7 @@ from toolkit.rules.slippage import least_beyond_bps
 from toolkit.slippage import _likelihood
 from toolkit.slippage._means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
 from toolkit.statistics import bootstrap
+from toolkit.statistics.bootstrap import bootstrap_interval
 from toolkit.statistics.estimate import Estimate, check_count
 from toolkit.times import DAY
 
@@ -208,9 +209,10 @@ def fit(
             blocks = bootstrap.block_count(days, block_days)
             values = _fit_parameters(own, how)
             drawn[key] = (blocks, values)
-            for name, each in zip(NAMES, values.T, strict=True):
-                ends = bootstrap.bootstrap_interval(each[1:], blocks, level, positive=name != "k")
-                params.append((*key, name, each[0], *ends))
+            for name, part in zip(NAMES, values.T, strict=True):
+                positive = name != "k"
+                ends = bootstrap_interval(part[1:], blocks, level, positive=positive)
+                params.append((*key, name, part[0], *ends))
             found = means[key] = mean_costs(own, values, how)
             usd, bps = own["amount_usd"].to_numpy(), own["bps"].to_numpy()
             order = np.lexsort((bps, usd))
@@ -229,12 +231,12 @@ def fit(
     by = ["coin", "side"]
     tables[:2] = (each.sort_values(by, kind="stable", ignore_index=True) for each in tables[:2])
     state_provenance(tables, {"samples": table.frame}, helper="slippage.fit", level=level)
-    length = "day" if block_days == 1 else f"{block_days} days"
+    unit = "day" if block_days == 1 else f"{block_days} days"
     return SlippageFit(
         params=tables[0],
         n=int(tables[1]["n"].sum()),
         level=level,
-        method=f"half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by {length}",
+        method=f"half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by {unit}",
         groups=tables[1],
         samples=tables[2],
         draws=drawn,
@@ -267,7 +269,7 @@ def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
     thin = thin[book[known[rank[thin]]] == book[thin]]
     larger, smaller = known[rank[thin]], known[np.maximum(rank[thin] - 1, 0)]
     has_two = (rank[thin] > 0) & (book[smaller] == book[thin])
-    less = tuple(np.where(has_two, values[smaller], 0.0) for values in (usd, bps))
+    less = (np.where(has_two, usd[smaller], 0.0), np.where(has_two, bps[smaller], 0.0))
     sign, least = 1 if side == "buy" else -1, spread.copy()
     least[thin] = least_beyond_bps(usd[thin], (usd[larger], bps[larger]), less, sign)
     return rows.assign(least=np.fmax(least, spread))
