@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,6 +20,14 @@ from toolkit.public_names import publish_as
 
 SUMS: Final = ("pnl.attribution", "builders.routing", "ledger.sums")
 """Helpers whose every figure is a sum over rows, so that the results of partitions add up."""
+
+_READ: Final = {
+    "pnl.attribution": (
+        "account", "builder_fee", "closed_pnl", "coin", "deployer_fee", "dir", "fee", "fee_token",
+        "oid", "priority_gas", "px", "side", "sz", "tid", "time", "user",
+    )
+}  # fmt: skip
+"""Helper -> the columns that it reads, beside those of `by`."""
 
 
 class Part(NamedTuple):
@@ -183,7 +191,7 @@ def apply(
     rows_at_once : int
         The number of rows from which a partition is full. No account, coin or day is cut.
     columns : sequence of str, optional
-        The columns to read; by default all.
+        The columns to read; by default all that the helper needs, or all.
 
     Returns
     -------
@@ -220,6 +228,9 @@ def apply(
     # The public path: toolkit.pnl._attribution is tk.pnl.
     topic = helper.__module__.removeprefix("toolkit.").partition("._")[0]
     name = f"{topic}.{helper.__name__}"
+    if columns is None and name in _READ and len(sources) == 1:
+        keys = empty.attrs["toolkit"]["by"]
+        call = replace(call, columns=(*_READ[name], *keys))
     is_sum = name in SUMS and split not in empty
     if not is_sum and (split not in empty or "rank" in empty):
         raise ValueError(
