@@ -7,7 +7,7 @@ import pandas as pd
 
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import group_rows, list_keys, sum_groups
-from toolkit.prepare.ledger import RULES, own_ledger, read_kept, read_means
+from toolkit.prepare.ledger import RULES, own_ledger, read_kept
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import finish
 
@@ -70,19 +70,19 @@ def flows(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     2           liquidation    0.0   0.0    0.0   True
     3                   new    NaN   NaN    NaN  False
     """
-    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
+    moves = own_ledger(Table(ledger, "ledger"), account)
     known = ~np.isnan(moves.perp + moves.spot)
     made = {
-        "account": owner.texts(),
-        "time": utc_times(table.ms("time")),
-        "type": table.text("type").texts(),
+        "account": moves.account.texts(),
+        "time": utc_times(moves.table.ms("time")),
+        "type": moves.table.text("type").texts(),
         "token": moves.token.texts(),
         "perp": np.where(known, moves.perp, np.nan),
         "spot": np.where(known, moves.spot, np.nan),
         "usd": moves.usd,
         "known": known,
     }
-    return finish(pd.DataFrame(made), {"ledger": table.frame}, helper="ledger.flows")
+    return finish(pd.DataFrame(made), {"ledger": moves.table.frame}, helper="ledger.flows")
 
 
 def sums(
@@ -137,13 +137,12 @@ def sums(
     0        3     100.0        -41.0          59.0        1
     """
     keys = list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
-    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
-    names = {"account": owner.texts().array, "token": moves.token.texts().array}
-    codes, groups = group_rows(Table(table.frame.assign(**names), "ledger", "none"), keys)
+    moves = own_ledger(Table(ledger, "ledger"), account)
+    names = {"account": moves.account.texts().array, "token": moves.token.texts().array}
+    codes, groups = group_rows(Table(moves.table.frame.assign(**names), "ledger", "none"), keys)
     count = len(groups)
     known, usd = ~np.isnan(moves.perp + moves.spot), moves.usd
-    means = read_means(table)
-    kept, outside = read_kept(table, owner, moves)
+    means, (kept, outside) = moves.means, read_kept(moves)
     price = np.divide(usd, moves.spot, where=moves.spot != 0, out=np.ones(len(usd)))
     price = np.where(means == "vault", 1.0, price)
     kept = np.where(kept == 0, 0.0, kept * price)
@@ -164,7 +163,7 @@ def sums(
         for name, values in amounts.items()
     } | {name: sum_groups(codes, rows, count).astype(np.int64) for name, rows in counts.items()}
     result = groups.assign(**{name: made[name] for name in SUMS})
-    return finish(result, {"ledger": table.frame}, helper="ledger.sums", by=keys)
+    return finish(result, {"ledger": moves.table.frame}, helper="ledger.sums", by=keys)
 
 
 def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
@@ -202,8 +201,8 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     0  deposit  amount or direction missing        1
     1      new                 unknown type        1
     """
-    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
-    types = table.text("type")
+    moves = own_ledger(Table(ledger, "ledger"), account)
+    table, types = moves.table, moves.types
     is_priced = moves.token.facts(lambda name: name in CASH)
     if table.has("usdc_value"):
         is_priced |= ~np.isnan(table.number("usdc_value"))
@@ -216,7 +215,7 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
         *("unknown type", "amount or direction missing", "price of the token missing"),
         "account not known",
     ]
-    codes = np.where(no_price, 2, np.where(sides & owner.facts("".__eq__), 3, 1))
+    codes = np.where(no_price, 2, np.where(sides & moves.account.facts("".__eq__), 3, 1))
     reason = Names(np.where(has_rule, codes, 0), reasons)
     rows = np.isnan(moves.perp + moves.spot)
     columns = {

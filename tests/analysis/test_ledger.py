@@ -8,7 +8,7 @@ import toolkit.ledger as topic
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.ledger import flows, sums, unknown
 from toolkit.prepare.door import Names, Table
-from toolkit.prepare.ledger import read_movements
+from toolkit.prepare.ledger import Movements
 
 from .examples import DAY, HOUR, ME, MONDAY, OTHER, ledger, times
 
@@ -124,7 +124,7 @@ def parts_of(frame, account):
     owner = Names(np.zeros(len(table), dtype=np.int64), [account or ""])
     if account is None and table.has("account"):
         owner = table.text("account")
-    made = read_movements(table, owner)
+    made = Movements(table, owner)
     rows = pd.DataFrame({"perp": made.perp, "spot": made.spot, "unknown": np.isnan(made.perp)})
     return listed(rows, "perp", "spot", "unknown")
 

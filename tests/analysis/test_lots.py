@@ -106,8 +106,8 @@ def _whole(matches):
 def _bought_tokens(method):
     """Return a book with 3 tokens for 30 and 5 tokens for 75."""
     book = LotBook(method)
-    book.buy_tokens(3, 30, 1)
-    book.buy_tokens(5, 75, 2)
+    book.add_tokens(3, 30 << GUARD_BITS, 1)
+    book.add_tokens(5, 75 << GUARD_BITS, 2)
     return book
 
 
@@ -151,7 +151,7 @@ def test_average_of_known_and_unknown_tokens():
     ((_, size, cost, gain),) = _whole(book.sell_tokens(1, 20))
     assert (size, cost, gain) == (1, pytest.approx(12.6), pytest.approx(7.4))
     assert [lot.size for lot in book.lots] == [4, 3]
-    book.buy_tokens(6, 7, 9)
+    book.add_tokens(6, 7 << GUARD_BITS, 9)
     assert [(lot.size, lot.cost is None) for lot in book.lots] == [(10, False), (3, True)]
 
 
@@ -159,7 +159,7 @@ def test_tokens_of_unknown_cost_have_no_gain():
     book = LotBook("average")
     assert _whole(book.sell_tokens(2, 20)) == [(-1, 2, None, None)]
     book.add_tokens(3)
-    book.buy_tokens(2, 8, 5)
+    book.add_tokens(2, 8 << GUARD_BITS, 5)
     assert [(lot.sign, lot.key, lot.size, lot.cost) for lot in book.lots] == [
         (1, -1, 3, None),
         (1, 5, 2, 8 << GUARD_BITS),

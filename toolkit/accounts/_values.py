@@ -191,9 +191,7 @@ def values_table(
     users = table.text("user").sorted()
     names = {"dex": table.text("dex")} if table.has("dex") else {}
     places = [users, *names.values()]
-    if table.has("time"):
-        owner = number_rows(*(place.codes for place in places))
-        check_one_moment(owner, users, table.ms(), what)
+    check_one_moment(table, places, what)
     if table.has("collateral_token"):  # a bare token belongs to all dexes
         stated = table.text("collateral_token")
         places.append(stated)
@@ -204,7 +202,6 @@ def values_table(
         for name in ("account_value", "account_mode", "pm_total_account_value", *_NOTIONALS)
     )
     kept = distinct_states(
-        number_rows(*(place.codes for place in places)),
         {"account_value": value} | ({"account_mode": mode} if table.has("account_mode") else {}),
         places,
         what,

@@ -12,6 +12,7 @@ import pandas as pd
 
 from toolkit import prepare
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.pnl._round_trips import Legs, trip_funding
 from toolkit.prepare import Fills, money
 from toolkit.prepare import funding as payments
 from toolkit.prepare.door import Frame, Names, Table, filled
@@ -271,14 +272,16 @@ def compute_attribution(
         hours, inputs["funding"] = _position_hours(fills, paid), paid.table.frame
     if covers.get("ledger") == "ledger":
         moved, is_named = Table(ledger, "ledger"), "user" in keys
-        rows, moves, owner = own_ledger(moved, fills.account, fills.owners, named=is_named)
+        moves = own_ledger(moved, fills.account, fills.owners, named=is_named)
         measures = {
             "ledger": filled(moves.perp),
             "unknown_flows": np.isnan(moves.perp),
-            "income": read_income(rows, owner, moves),
+            "income": read_income(moves),
         }
+        rows = moves.table
         if is_named:
-            rows = Table(rows.plain.assign(user=owner.texts().to_numpy()), "ledger", "none")
+            users = moves.account.texts().to_numpy()
+            rows = Table(rows.frame.assign(user=users), "ledger", "none")
         parts.append(_sum_rows(rows, keys, measures))
         inputs["ledger"] = moved.frame
     if covers.get("unrealised") == "unrealised":
@@ -387,13 +390,11 @@ def _position_hours(fills: Fills, paid: payments.Payments) -> pd.DataFrame | Non
         table.has("user") and not funding.has("user")
     ):
         return None
-    steps, rows = fills.steps, paid.mine & paid.inside
-    held, with_row = payments.count_hours(
-        fills, funding, rows, payments.common_end(table.frame, funding.frame)
-    )
-    heads = np.flatnonzero(steps.first)
-    coins = Names(steps.coin[heads], steps.coins)
-    names = (Names(steps.user[heads], steps.users), coins, coins.renamed(money.dex_of))
+    steps, legs = fills.steps, Legs(fills)
+    _, held, with_row, _ = trip_funding(fills, legs, paid, paid.mine & paid.inside)
+    at = legs.step[legs.heads]
+    coins = Names(steps.coin[at], steps.coins)
+    names = (Names(steps.user[at], steps.users), coins, coins.renamed(money.dex_of))
     columns = {key: each.texts() for key, each in zip(_HOUR_KEYS, names, strict=True)}
     return pd.DataFrame({**columns, "held": held, "paid": with_row})
 

@@ -11,14 +11,14 @@ from toolkit.pnl._attribution import NEEDED, compute_attribution
 from toolkit.prepare import Fills, money
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
-from toolkit.prepare.fills import check_chains, check_one_account
+from toolkit.prepare.fills import check_one_account
 from toolkit.prepare.funding import covered_period, read_payments
-from toolkit.prepare.groups import CALENDAR
+from toolkit.prepare.groups import CALENDAR, row_before
 from toolkit.prepare.ledger import own_ledger
 from toolkit.prepare.money import Prices, collateral_price, is_perp
 from toolkit.prepare.prices import make_history
 from toolkit.prepare.provenance import finish, refuse_several_accounts
-from toolkit.prepare.steps import POSITION_COLUMNS
+from toolkit.prepare.steps import POSITION_COLUMNS, check_positions
 
 CURVE_GAPS = {
     "unpriced_fees": "fees in other tokens",
@@ -147,15 +147,18 @@ def equity(
         amounts["open"], begun = _count_open(traded)
     parts: list[Part] = [(users, table.ms(), amounts)]
     covers = dict.fromkeys(users.take(in_perps).present() or [""], "fills")
+    perps = traded
+    if not in_perps.all():
+        perps = Fills(table.frame[in_perps], traded.account, traded.prices, traded.collateral)
+        perps.owners = traded.owners
     if funding is not None or ledger is not None:
-        others, covers = _other_parts(traded, in_perps, funding, ledger)
+        others, covers = _other_parts(traded, perps, funding, ledger)
         parts += others
     points = _sum_parts(parts, by)
     sums, unknown = points.sums, np.full(len(points.ms), np.nan)
     gains = long = short = unknown
     if marks is not None and sz_decimals is not None:
-        perps = Fills(table.frame[in_perps], "", traded.prices, traded.collateral)
-        check_chains(perps)
+        check_positions(perps.table)
         entry = perps.average(size_decimals(sz_decimals)).entry
         gains, long, short = _value_positions(perps, entry, points, marks, by)
     elif has_positions and in_perps.any():
@@ -207,24 +210,21 @@ class _Points(NamedTuple):
 
 
 def _other_parts(
-    fills: Fills, in_perps: Flags, funding: Frame | None, ledger: Frame | None
+    fills: Fills, perps: Fills, funding: Frame | None, ledger: Frame | None
 ) -> tuple[list[Part], dict[str, str]]:
     """Return the payments inside the time of the fills, the ledger, and what each curve covers."""
-    table, is_named = fills.table, fills.table.has("user")
-    perps = Fills(table.frame[in_perps], fills.account, fills.prices, fills.collateral)
-    perps.owners = fills.owners
-    time, parts = covered_period(table) if funding is not None else None, list[Part]()
-    if funding is not None and time is not None:
+    parts, time, is_named = list[Part](), None, fills.table.has("user")
+    if funding is not None:
+        time = covered_period(fills.table)
         paid, mine, inside, usd = read_payments(perps, funding, time, named=True)
         kept = mine & inside
         amounts = {"net": filled(usd[kept]), "missing_amounts": np.isnan(usd[kept])}
         parts.append((paid.text("user", blank=True).take(kept), paid.ms()[kept], amounts))
     if ledger is not None:
-        moved, moves, users = own_ledger(
-            Table(ledger, "ledger"), fills.account, fills.owners, named=is_named
-        )
+        moved = Table(ledger, "ledger")
+        moves = own_ledger(moved, fills.account, fills.owners, named=is_named)
         amounts = {"ledger": filled(moves.perp), "unknown_flows": np.isnan(moves.perp)}
-        parts.append((users, moved.ms(), amounts))
+        parts.append((moves.account, moves.table.ms(), amounts))
     whole = compute_attribution(perps, funding, ledger, ["user"] if is_named else None, time)
     if not is_named:
         parts = [(Names(np.zeros(len(ms), np.int64), [""]), ms, each) for _, ms, each in parts]
@@ -236,11 +236,11 @@ def _count_open(fills: Fills) -> tuple[Floats, dict[str, float]]:
     """Return how each fill changes the number of open perps, and this number before all fills."""
     steps = fills.steps
     is_open = (steps.end != 0) & ~steps.spot
-    before = np.where(steps.first, steps.start != 0, np.append(False, is_open)[:-1]) & ~steps.spot
+    begun = steps.first & (steps.start != 0) & ~steps.spot
     change = np.zeros(len(steps))
-    change[steps.rows] = is_open.astype(np.float64) - before
-    begun = np.bincount(steps.user, before & steps.first, len(steps.users))
-    return change, dict(zip(steps.users, begun.tolist(), strict=True))
+    change[steps.rows] = 1.0 * is_open - np.where(steps.first, begun, row_before(is_open))
+    count = np.bincount(steps.user, begun, len(steps.users))
+    return change, dict(zip(steps.users, count.tolist(), strict=True))
 
 
 def _sum_parts(parts: Sequence[Part], by: str) -> _Points:
@@ -292,7 +292,7 @@ def _value_positions(
     gain, long, short = np.zeros((3, len(ends)))
     begins, sizes = np.append(0, points.last + 1), steps.sizes(steps.end)
     owners = Names(steps.user, steps.users).among(Names(points.owner, points.users))
-    heads, tails = np.flatnonzero(steps.first), np.flatnonzero(steps.last)
+    heads, tails = steps.heads, np.flatnonzero(steps.last)
     for head, tail in zip(heads.tolist(), tails.tolist(), strict=True):
         rows = np.arange(*begins[owners[head] : owners[head] + 2])
         coin = steps.coins[steps.coin[head]]

@@ -67,63 +67,52 @@ class LotBook:
         if position:
             self.lots.append(Lot(1 if position > 0 else -1, abs(position), None, key))
 
-    def buy_tokens(self, size: int, cost: int, key: int) -> None:
-        """Add bought spot tokens; `cost` is in price units times size units."""
-        if self.method == "average":
-            for lot in self.lots:
-                if lot.cost is not None:
-                    lot.size += size
-                    lot.cost += cost << GUARD_BITS
-                    return
-        self.lots.append(Lot(1, size, cost << GUARD_BITS, key))
+    def add_tokens(self, size: int, cost: int | None = None, key: int = -1) -> None:
+        """Add spot tokens; `cost` is in the units of lots, or None for tokens without a buy."""
+        self._open(Lot(1, size, cost, key), is_token=True)
 
     def sell_tokens(self, size: int, px: int) -> list[Match]:
         """Sell spot tokens and return the parts of lots that this closes.
 
         Tokens beyond the balance are of unknown cost.
         """
-        parts = self.remove_tokens(size)
-        missing = size - sum(part.size for part in parts)
-        if missing:
+        parts = self.remove_tokens(size, px)
+        if missing := size - sum(part.size for part in parts):
             parts.append(Match(Lot(1, missing, None, -1), missing, None, None))
-        return [
-            part._replace(gain=((part.size * px) << GUARD_BITS) - part.cost)
-            if part.cost is not None
-            else part
-            for part in parts
-        ]
+        return parts
 
-    def add_tokens(self, size: int, cost: int | None = None, key: int = -1) -> None:
-        """Add spot tokens that came without a buy; `cost` is in the units of lots, or None."""
-        if self.method == "average":
-            for lot in self.lots:
-                if (lot.cost is None) == (cost is None):
-                    lot.size += size
-                    if cost is not None and lot.cost is not None:
-                        lot.cost += cost
-                    return
-        self.lots.append(Lot(1, size, cost, key))
-
-    def remove_tokens(self, size: int) -> list[Match]:
-        """Remove spot tokens without proceeds and return the parts of lots, without a gain."""
-        size = min(size, sum(lot.size for lot in self.lots))
-        if self.method == "average":
-            total = sum(lot.size for lot in self.lots)
-            shares = [lot.size * size // total for lot in self.lots] if total else []
-            if shares:
-                shares[0] += size - sum(shares)
-            taken = list(zip(list(self.lots), shares, strict=True))
-        else:
-            taken = []
-            lots = reversed(self.lots) if self.method == "lifo" else iter(self.lots)
-            for lot in lots:
-                if not size:
-                    break
-                taken.append((lot, min(size, lot.size)))
-                size -= taken[-1][1]
-        parts = [_close_part(lot, part, 0)._replace(gain=None) for lot, part in taken if part]
+    def remove_tokens(self, size: int, px: int | None = None) -> list[Match]:
+        """Remove tokens and return the parts of lots, without a gain if there is no price."""
+        if self.method != "average":
+            parts = []
+            while size and self.lots:
+                lot = self.lots[-1 if self.method == "lifo" else 0]
+                parts.append(_close_part(lot, min(size, lot.size), px))
+                size -= parts[-1].size
+                if not lot.size:
+                    _ = self.lots.pop() if self.method == "lifo" else self.lots.popleft()
+            return parts
+        total = sum(lot.size for lot in self.lots)
+        shares = [lot.size * min(size, total) // total for lot in self.lots]
+        shares[:1] = [share + min(size, total) - sum(shares) for share in shares[:1]]
+        taken = zip(self.lots, shares, strict=True)
+        parts = [_close_part(lot, share, px) for lot, share in taken if share]
         self.lots = deque(lot for lot in self.lots if lot.size)
         return parts
+
+    def set_balance(self, balance: int, rounding: int) -> list[Match]:
+        """Add or remove tokens that came or left without a fill; return the parts that left.
+
+        - ``rounding``: a difference up to this one is no movement
+        """
+        gap = balance - sum(lot.size for lot in self.lots)
+        if gap and balance and abs(gap) <= rounding:
+            self.correct_size(gap)
+        elif gap > 0:
+            self.add_tokens(gap)
+        else:
+            return self.remove_tokens(-gap)
+        return []
 
     def correct_size(self, gap: int) -> None:
         """Correct the size by a rounding difference; the cost stays."""
@@ -140,33 +129,31 @@ class LotBook:
         - ``px``: price
         - ``key``: the key of a lot that it opens
         """
-        sign, left = (1 if change > 0 else -1), abs(change)
-        matches = []
-        while left and self.lots and self.lots[0].sign != sign:
-            lot = self.lots[-1] if self.method == "lifo" else self.lots[0]
-            matches.append(_close_part(lot, min(left, lot.size), px))
-            left -= matches[-1].size
-            if not lot.size:
-                _ = self.lots.pop() if self.method == "lifo" else self.lots.popleft()
+        sign, left, parts = (1 if change > 0 else -1), abs(change), list[Match]()
+        if self.lots and self.lots[0].sign != sign:
+            parts = self.remove_tokens(left, px)
+            left -= sum(part.size for part in parts)
         if left:
-            self._open_lot(sign, left, (left * px) << GUARD_BITS, key)
-        return matches
+            self._open(Lot(sign, left, (left * px) << GUARD_BITS, key))
+        return parts
 
-    def _open_lot(self, sign: int, size: int, cost: int, key: int) -> None:
-        if self.method == "average" and self.lots:
-            lot = self.lots[0]
-            lot.size += size
-            lot.cost = None if lot.cost is None else lot.cost + cost
-        else:
-            self.lots.append(Lot(sign, size, cost, key))
+    def _open(self, new: Lot, *, is_token: bool = False) -> None:
+        """Add a lot; by average it joins the first one, of tokens only if that has a cost, too."""
+        for lot in self.lots if self.method == "average" else ():
+            if not is_token or (lot.cost is None) == (new.cost is None):
+                lot.size += new.size
+                lot.cost = None if lot.cost is None or new.cost is None else lot.cost + new.cost
+                return
+        self.lots.append(new)
 
 
-def _close_part(lot: Lot, size: int, px: int) -> Match:
-    cost = None
+def _close_part(lot: Lot, size: int, px: int | None) -> Match:
+    cost = gain = None
     if lot.cost is not None:
         # The remaining cost is rounded up; the closed part gets the rest, so that nothing is lost.
         left = -(-lot.cost * (lot.size - size) // lot.size)
         cost, lot.cost = lot.cost - left, left
+        if px is not None:
+            gain = lot.sign * (((size * px) << GUARD_BITS) - cost)
     lot.size -= size
-    gain = None if cost is None else lot.sign * (((size * px) << GUARD_BITS) - cost)
     return Match(lot, size, cost, gain)

@@ -1,6 +1,6 @@
 """Tax lots: each closing is matched to its opening, by FIFO, LIFO or average."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from toolkit.prepare import Fills
 from toolkit.prepare.average import swap_groups
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.fills import check_chains, owner_columns
-from toolkit.prepare.money import is_outcome
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.steps import POSITION_COLUMNS, Steps, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
@@ -21,30 +20,10 @@ from toolkit.rules.closed_pnl import GUARD_BITS
 _DECIMALS = 12  # of prices, if they are small
 _GUARD = 1 << GUARD_BITS
 
-
-class _LotParts(NamedTuple):
-    """Parts of lots, one list per column; one tuple per part would slow the garbage collector."""
-
-    step: list[int]  # a fill of the chain
-    opened: list[int]  # the fill that opened it; -1 if before the history
-    closed: list[int]  # the fill that closed it; -1 if it is open
-    exit: list[float]  # the closing price; NaN if it is open or left without a sale
-    sign: list[int]
-    size: list[int]
-    cost: list[float]
-    gain: list[float]
-
-    def add(self, step: int, closed: int, parts: list[Match], px: float = np.nan) -> None:
-        """Add the parts that a fill has closed; `closed` is -1 for open lots."""
-        for lot, size, cost, gain in parts:
-            self.step.append(step)
-            self.opened.append(lot.key)
-            self.closed.append(closed)
-            self.exit.append(px)
-            self.sign.append(lot.sign)
-            self.size.append(size)
-            self.cost.append(np.nan if cost is None else cost / _GUARD)
-            self.gain.append(np.nan if gain is None else gain / _GUARD)
+_Part = tuple[float, ...]
+"""A part of a lot: a fill of its chain, the fill that opened it (-1: before the history) and the
+one that closed it (-1: open), closing price (NaN: open, or without a sale), sign, size, cost, gain.
+"""
 
 
 def lots(
@@ -128,24 +107,19 @@ def lots(
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     check_chains(fills, tuple(name for name in POSITION_COLUMNS if name != "closed_pnl"))
     table, steps = fills.table, fills.steps
-    heads, px = np.flatnonzero(steps.first), table.number("px")[steps.rows]
-    outcome = np.array([is_outcome(coin) for coin in steps.coins], dtype=bool)[steps.coin[heads]]
-    px_scale = grid(px, heads, outcome, _DECIMALS)[steps.chain]
+    heads, px = steps.heads, table.number("px")[steps.rows]
+    coins = [steps.coins[code] for code in steps.coin[heads].tolist()]
+    px_scale = grid(px, heads, coins, _DECIMALS)[steps.chain]
     px_units = np.rint(px * px_scale).astype(np.int64)
     groups = swap_groups(table, steps, fills.roles.swap)
-    parts = _match_fills(steps, px_units, method, groups)
-    at, opened, closed, size = (
-        np.array(column, dtype=np.int64)
-        for column in (parts.step, parts.opened, parts.closed, parts.size)
-    )
+    columns = np.array(_match_fills(steps, px_units, method, groups), dtype=np.float64)
     # By chain and in the order of closing; open lots are the last ones.
-    order = np.lexsort((np.where(closed < 0, len(steps), closed), steps.chain[at]))
-    at, opened, closed = at[order], opened[order], closed[order]
-    exit_px, sign, cost, gain = (
-        np.array(column, dtype=np.float64)[order]
-        for column in (parts.exit, parts.sign, parts.cost, parts.gain)
-    )
-    sizes, value = size[order] / steps.scale[at], px_scale[at] * steps.scale[at]
+    columns = columns.reshape(-1, 8)
+    chain, close = steps.chain[columns[:, 0].astype(np.int64)], columns[:, 2]
+    columns = columns[np.lexsort((np.where(close < 0, len(steps), close), chain))]
+    at, opened, closed = columns[:, :3].astype(np.int64).T
+    exit_px, sign, size, cost, gain = columns[:, 3:].T
+    sizes, value = size / steps.scale[at], px_scale[at] * steps.scale[at]
     prices = {} if marks is None else mark_prices(marks)
     mark = np.array([prices.get(coin, np.nan) for coin in steps.coins])[steps.coin[at]]
     times = np.append(steps.ms, NO_TIME)  # the place -1 is the last one
@@ -164,13 +138,15 @@ def lots(
     return finish(pd.DataFrame(made), {"fills": table.frame}, **facts)
 
 
-def _match_fills(steps: Steps, px: Ints, method: Method, groups: dict[int, list[int]]) -> _LotParts:
+def _match_fills(
+    steps: Steps, px: Ints, method: Method, groups: dict[int, list[int]]
+) -> list[_Part]:
     """Return the closed and the open parts of all chains.
 
     - ``px``: the price of each step in units of its chain
     - ``groups``: the steps of each conversion that swaps tokens, by step
     """
-    parts = _LotParts([], [], [], [], [], [], [], [])
+    parts = list[_Part]()
     columns = (steps.chain, steps.start, steps.change, steps.fee, steps.spot, steps.is_gap, px)
     fills = list(zip(*(column.tolist() for column in columns), strict=True))
     # A conversion connects chains, so all of them go on in the order of time.
@@ -187,7 +163,8 @@ def _match_fills(steps: Steps, px: Ints, method: Method, groups: dict[int, list[
                 # The cost of a position before the first fill, or after a gap, is not known.
                 books.setdefault(chain, LotBook(method)).set_position(start, -1)
             elif spot:
-                _adjust(parts, books[chain], leg, start, int(steps.tolerance[last[chain]]))
+                allowed = int(steps.tolerance[last[chain]])
+                parts += _parts(leg, leg, books[chain].set_balance(start, allowed))
             last[chain] = leg
         chain, _, change, fee, spot, _, price = fills[place]
         book = books[chain]
@@ -195,30 +172,29 @@ def _match_fills(steps: Steps, px: Ints, method: Method, groups: dict[int, list[
             changes = [fills[leg][2] for leg in legs]
             _swap_cost(parts, legs, changes, [books[fills[leg][0]] for leg in legs])
         elif not spot:
-            parts.add(place, place, book.apply_fill(change, price, place), price)
+            parts += _parts(place, place, book.apply_fill(change, price, place), price)
         elif change > 0:
-            book.buy_tokens(change - fee, change * price, place)
+            book.add_tokens(change - fee, (change * price) << GUARD_BITS, place)
         else:
-            parts.add(place, place, book.sell_tokens(-change, price), price)
+            parts += _parts(place, place, book.sell_tokens(-change, price), price)
             if fee < 0:
                 book.add_tokens(-fee, 0, place)
     for chain, book in books.items():
-        parts.add(last[chain], -1, [Match(lot, lot.size, lot.cost, None) for lot in book.lots])
+        left = [Match(lot, lot.size, lot.cost, None) for lot in book.lots]
+        parts += _parts(last[chain], -1, left)
     return parts
 
 
-def _adjust(parts: _LotParts, book: LotBook, place: int, start: int, tolerance: int) -> None:
-    """Adjust the lots of a token to the balance before a fill."""
-    gap = start - sum(lot.size for lot in book.lots)
-    if gap and abs(gap) <= tolerance and start:
-        book.correct_size(gap)
-    elif gap > 0:
-        book.add_tokens(gap)
-    elif gap:
-        parts.add(place, place, book.remove_tokens(-gap))
+def _parts(step: int, closed: int, matches: list[Match], px: float = np.nan) -> Iterator[_Part]:
+    """Yield the parts of lots that a fill has closed; `closed` is -1 for open lots."""
+    for lot, size, cost, gain in matches:
+        worth = (np.nan if each is None else each / _GUARD for each in (cost, gain))
+        yield (step, lot.key, closed, px, lot.sign, size, *worth)
 
 
-def _swap_cost(parts: _LotParts, legs: list[int], changes: list[int], books: list[LotBook]) -> None:
+def _swap_cost(
+    parts: list[_Part], legs: list[int], changes: list[int], books: list[LotBook]
+) -> None:
     """Move the cost of the tokens that leave to the tokens that come in.
 
     The cost is unknown if no leg shows the tokens that leave, or if the cost of one is unknown.
@@ -226,7 +202,7 @@ def _swap_cost(parts: _LotParts, legs: list[int], changes: list[int], books: lis
     costs: list[int | None] = []
     for place, change, book in zip(legs, changes, books, strict=True):
         removed = book.remove_tokens(max(0, -change))
-        parts.add(place, place, removed)
+        parts += _parts(place, place, removed)
         costs += [part.cost for part in removed]
         if sum(part.size for part in removed) < -change:
             costs.append(None)

@@ -1,5 +1,7 @@
 """Round trips: from flat to flat, with gain, fees and funding."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -11,6 +13,7 @@ from toolkit.prepare import Fills
 from toolkit.prepare import funding as payments
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.fills import check_chains, owner_columns
+from toolkit.prepare.groups import row_before, starts_group, sum_groups
 from toolkit.prepare.money import Prices, warn_unused_prices
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.steps import POSITION_COLUMNS
@@ -120,7 +123,7 @@ def round_trips(
     table = fills.table
     warn_unused_prices(fills.prices, table, fills.collateral)
     check_chains(fills, (*POSITION_COLUMNS, "fee"), outcomes_alone=False)
-    steps, legs, money, roles = fills.steps, fills.legs, fills.money, fills.roles
+    steps, legs, money, roles = fills.steps, Legs(fills), fills.money, fills.roles
     if money.is_unpriced.any():
         row = np.flatnonzero(money.is_unpriced)[:1]
         (coin,), (token,) = table.text("coin").texts(row), fills.tokens.texts(row).str.upper()
@@ -139,9 +142,9 @@ def round_trips(
     at, last = legs.step[legs.heads], legs.step[legs.tails]
     opened = np.where(legs.opened, steps.ms[at], NO_TIME)
     closed = np.where(legs.closed, steps.ms[last], NO_TIME)
-    status = np.array(legs.status, dtype=object)
+    status = legs.status
     status[(status == "closed") & roles.liquidated[steps.rows[last]]] = "liquidated"
-    paid, held, funded, has_rows, facts = _funding_of_trips(fills, funding)
+    paid, held, funded, has_rows, facts = _fund_trips(fills, legs, funding)
     net = gross + fees + np.where(has_rows, paid, 0.0)
     is_full = legs.basis & ~np.isin(status, ("late", "broken"))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,23 +177,95 @@ def round_trips(
     return finish(pd.DataFrame(made, copy=False), inputs, helper="pnl.round_trips", **facts)
 
 
-def _funding_of_trips(
-    fills: Fills, frame: Frame | None
-) -> tuple[Floats, Ints, Ints, Flags, dict[str, int]]:
-    """Return the funding of each trip, its full hours with an open position and with a payment.
+class Legs:
+    """Legs of fills in the order of execution, and their trips; a flip has two legs.
 
-    A payment belongs to the trip that was open at its full hour. Funding is missing if the account
-    has no rows, or if one of the hours has none. Also returned are whether the account has any
-    payment (without one its trips are alike), and the number of rows outside the time of the fills.
+    One value per leg:
+
+    - ``step``: the number of the step
+    - ``rows``: the row of the prepared table
+    - ``closes``: whether it closes or opens
+    - ``size``: its size, in units of the coin
+    - ``share``: its share of the fill's size
+    - ``is_first``: whether it is the first leg of its fill
+
+    One value per trip:
+
+    - ``heads``, ``tails``: the first and the last leg
+    - ``sign``: 1 for long, -1 for short
+    - ``opened``, ``closed``: whether a fill opened it, and whether a fill closed it
+    - ``status``: ``closed``, ``open``, ``late``, ``broken`` or ``moved``
+    - ``basis``: whether all opening prices are known
+    - ``whole``: whether all that left was sold
     """
-    steps, legs = fills.steps, fills.legs
-    at, number = legs.step[legs.heads], len(legs.heads)
+
+    def __init__(self, fills: Fills) -> None:
+        steps = fills.steps
+        start, change, spot, end = steps.start, steps.change, steps.spot, steps.end
+        size, rounding, before = np.abs(change), steps.same_start, row_before(end)
+        is_opposed = (start != 0) & ((start > 0) != (change > 0))
+        closing = np.where(is_opposed, np.minimum(np.abs(start), size), 0)
+        # A spot balance is never negative: a sell of one unit more is rounding and opens nothing.
+        is_rest = spot & (closing > 0) & (size - closing <= steps.tolerance)
+        opening = np.where(is_rest, 0, size - closing)
+        gap = steps.is_gap & ~rounding
+        is_new = steps.first | (gap & (~spot | (before == 0)))
+        begins = is_new & (start != 0)  # a trip that no known fill opened
+        alive = (start != 0) & ~(rounding & (before == 0) & ~steps.first)
+        flip = (closing > 0) & (opening > 0) & alive
+        lost = (closing > 0) & ~alive  # a rest of rounding, which no trip has
+
+        step = np.repeat(np.arange(len(steps)), 1 + flip)
+        is_first = starts_group(step)
+        head = ~is_first | (begins | ~alive)[step]
+        if lost.any():
+            kept = ~lost[step]
+            step, is_first, head = step[kept], is_first[kept], head[kept]
+        self.step, self.is_first, self.rows = step, is_first, steps.rows[step]
+        self.closes = closes = (closing > 0)[step] & is_first
+        self.heads = heads = np.flatnonzero(head)
+        self.tails = tails = np.append(heads[1:], len(step))[: len(heads)] - 1
+        units = np.where(closes, closing[step], opening[step])
+        self.size = units / steps.scale[step]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.share = np.where(flip[step] & (size[step] > 0), units / size[step], 1.0)
+        at, tail = step[heads], step[tails]
+        self.opened = opened = ~(begins[at] & is_first[heads])
+        self.closed = closed = closes[tails] & ((end[tail] == 0) | flip[tail])
+        # What happens between the last fill of a trip and the next one of its chain.
+        after = np.minimum(tail + 1, max(len(steps) - 1, 0))
+        ends_in_gap = ~steps.last[tail] & gap[after] & ~closed
+        left = ends_in_gap & spot[at] & (start[after] == 0)
+        inner = gap[step] & is_first & ~head
+        moved, came = inner & spot[step], inner & (steps.gap[step] > 0)
+        swap, either = fills.roles.swap[self.rows], np.logical_or
+        broken, late = ends_in_gap & ~spot[at], ~opened & steps.first[at]
+        is_moved = (~opened & spot[at]) | (opened & (self.sums(moved, either) | left))
+        cases = (broken, late, is_moved, ~opened, closed)
+        words = ("broken", "late", "moved", "broken", "closed")
+        self.status = np.select(cases, words, "open").astype(object)
+        self.sign = np.where(opened, np.sign(change[at]), np.sign(start[at]))
+        self.basis = opened & ~self.sums(came | (swap & ~closes), either)
+        lost_tokens = (moved & (steps.gap[step] < 0)) | (swap & closes)
+        self.whole = ~(self.sums(lost_tokens, either) | left)
+
+    def sums(self, values: Any, how: np.ufunc = np.add) -> Any:
+        """Return the sum of values of legs by trip, or what another function makes of them."""
+        return how.reduceat(values, self.heads) if len(self.heads) else values[:0]
+
+
+def _fund_trips(
+    fills: Fills, legs: Legs, frame: Frame | None
+) -> tuple[Floats, Ints, Ints, Flags, dict[str, int]]:
+    """Return what `trip_funding` does, and the number of rows outside the time of the fills.
+
+    Funding is missing if the account has no rows, or if one of the hours of the trip has none.
+    """
     if frame is None:
-        none = np.zeros(number, dtype=np.int64)
-        return np.full(number, np.nan), none, none, none > 0, {}
-    period = payments.covered_period(fills.table)
-    funding, mine, inside, usdc = payments.read_payments(fills, frame, period, named=True)
-    outside = int((mine & ~inside).sum())
+        none = np.zeros(len(legs.heads), dtype=np.int64)
+        return np.full(len(none), np.nan), none, none, none > 0, {}
+    paid = payments.read_payments(fills, frame, payments.covered_period(fills.table), named=True)
+    outside = int((paid.mine & ~paid.inside).sum())
     if outside:
         lying = count_text(outside, "row lies", "rows lie")
         warn_caller(
@@ -199,12 +274,30 @@ def _funding_of_trips(
             "sum of such rows as funding_outside",
             HistoryWarning,
         )
-    is_paid = mine & inside & ~np.isnan(usdc)
+    is_paid = paid.mine & paid.inside & ~np.isnan(paid.usd)
+    usd, held, funded, has_rows = trip_funding(fills, legs, paid, is_paid)
+    usd = np.where(has_rows & (funded == held), usd, np.nan)
+    return usd, held, funded, has_rows, {"funding_outside": outside}
+
+
+def trip_funding(
+    fills: Fills, legs: Legs, paid: payments.Payments, rows: Flags
+) -> tuple[Floats, Ints, Ints, Flags]:
+    """Return the funding of each trip, its full hours with an open position and with a payment.
+
+    - ``rows``: the funding rows that count
+
+    A payment belongs to the trip that was open at its full hour. Also returned is whether the
+    account has any payment; without one its trips are alike. The hours of a trip end at the last
+    fill or payment of the account, or at the end of the time that both frames were requested for.
+    """
+    steps, at, number = fills.steps, legs.step[legs.heads], len(legs.heads)
+    funding, usdc = paid.table, paid.usd[rows]
     # A row that sums payments has several hours, and one amount, which counts at the last of them.
-    hours, chain, payers = payments.payment_hours(funding, steps, is_paid)
-    ms, spans = hours * HOUR, payments.payment_spans(funding)[is_paid]
+    hours, chain, payers = payments.payment_hours(funding, steps, rows)
+    ms, spans = hours * HOUR, payments.payment_spans(funding)[rows]
     amount = np.zeros(len(ms))
-    amount[np.cumsum(spans) - spans] = usdc[is_paid]
+    amount[np.cumsum(spans) - spans] = usdc
     # A broken trip ends at the latest when the next one begins.
     begins, chains = steps.ms[at], steps.chain[at]
     begin = int(min(ms.min(initial=0), steps.ms.min(initial=0)))
@@ -221,14 +314,15 @@ def _funding_of_trips(
     )
     found = np.flatnonzero((trip < number) & (chain >= 0))
     found = found[chains[trip[found]] == chain[found]]
-    found = found[~legs.opened[trip[found]] | (begins[trip[found]] < ms[found])]
-    paid, counts = (np.bincount(trip[found], each, number) for each in (amount[found], None))
+    is_later = begins[trip[found]] < ms[found]
+    found, is_later = (each[is_later | ~legs.opened[trip[found]]] for each in (found, is_later))
+    usd = sum_groups(trip[found], amount[found], number)
+    counts = sum_groups(trip[found], is_later, number).astype(np.int64)
     last = np.full(len(steps.users) + 1, payments.common_end(fills.table.frame, funding.frame))
     np.maximum.at(last, steps.user, steps.ms)
     np.maximum.at(last, payers, ms)
     held = np.minimum(ends, last[steps.user[at]]) // HOUR - begins // HOUR
     held = np.where(steps.spot[at], 0, np.maximum(held, 0))
-    funded = np.minimum(counts.astype(np.int64), held)
+    funded = np.minimum(counts, held)
     has_rows = (np.bincount(payers, minlength=len(last)) > 0)[steps.user[at]]
-    usd = np.where(has_rows & (funded == held), paid, np.nan)
-    return usd, held, funded, has_rows, {"funding_outside": outside}
+    return usd, held, funded, has_rows

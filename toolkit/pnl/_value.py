@@ -6,7 +6,6 @@ value is known.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled, name_pa
 from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.groups import split_groups
-from toolkit.prepare.ledger import COLLATERAL, own_ledger, read_kept, read_means
+from toolkit.prepare.ledger import COLLATERAL, own_ledger, read_kept
 from toolkit.prepare.money import Prices, collateral_price, in_usd, is_perp, pair_of
 from toolkit.prepare.prices import PriceHistory, make_history, read_prices
 from toolkit.prepare.provenance import finish, frame_provenance, is_owned
@@ -76,24 +75,6 @@ class _Holding(NamedTuple):
         """Return the size at some times."""
         place = np.searchsorted(self.ms, times, side="right")
         return np.append(self.before, self.size)[place]
-
-
-@dataclass
-class _Rows:
-    """What happened to one account.
-
-    - ``cash``, ``kept``, ``flows``: USD that was paid and received, that is in vaults or lent, and
-      that came from outside
-    - ``breaks``: time -> why the sum of all rows is not known from then on
-    - ``is_empty``: whether nothing belonged to the account before its first row
-    """
-
-    cash: list[Changes] = field(default_factory=list)
-    kept: Changes = _NO_CHANGES
-    flows: Changes = _NO_CHANGES
-    held: list[_Holding] = field(default_factory=list)
-    breaks: dict[int, str] = field(default_factory=dict)
-    is_empty: bool = False
 
 
 def value(
@@ -214,7 +195,7 @@ def value(
             anchors |= dict(zip(fits["ms"].tolist(), fits["value"].tolist(), strict=True))
             bare = known.loc[known["lacks_tokens"], "ms"].tolist()
         chosen = chosen or "account"
-        rows = history.rows(user, whole=chosen == "account")
+        rows = _Rows(history, user, whole=chosen == "account")
         curve = _value_rows(rows, sources, anchors, bare, last)
         curves.append(pd.DataFrame({"user": user, **curve, "part": chosen}))
     made = pd.concat(curves, ignore_index=True)
@@ -255,9 +236,9 @@ class _History:
             self.payments = dict.fromkeys([*steps.users, *fills.owners.names, ""], mine)
         self.moved = None
         if ledger is not None:
-            self.moved, self.moves, owner = own_ledger(Table(ledger, "ledger"), account)
-            self.kept, self.outside = read_kept(self.moved, owner, self.moves)
-            self.owners = _rows_by_name(owner)
+            self.moves = own_ledger(Table(ledger, "ledger"), account)
+            self.moved, self.owners = self.moves.table, _rows_by_name(self.moves.account)
+            self.kept, self.outside = read_kept(self.moves)
 
     def marks(self) -> list[PriceHistory]:
         """Return the prices of fills, of funding payments and of ledger rows."""
@@ -268,16 +249,12 @@ class _History:
         ms, sz = table.ms()[rows], table.number("sz")[rows]
         found = [make_history("fills", coins.take(rows), ms, px[rows], sz)]
         if paid is not None and all(map(paid.has, ("szi", "funding_rate"))):
-            usdc, due = paid.number("usdc"), paid.number("szi") * paid.number("funding_rate")
+            usdc, size = paid.number("usdc"), paid.number("szi")
             count = np.fmax(paid.number("n_samples", 1.0), 1.0)
-            px = _divide(-usdc, due * count)
+            px = _divide(-usdc, size * paid.number("funding_rate") * count)
             is_exact = (np.abs(usdc) >= _EXACT * count) & (px > 0)
             # A row that sums payments states a price if the fills show one position for all.
-            hours, chain, size = (
-                payment_spans(paid),
-                chains_of(paid, fills.steps),
-                paid.number("szi"),
-            )
+            hours, chain = payment_spans(paid), chains_of(paid, fills.steps)
             for row in np.flatnonzero(is_exact & (hours > 1)).tolist():
                 at = fills.steps.chain == chain[row]
                 times, end = fills.steps.ms[at], paid.ms()[row]
@@ -295,71 +272,84 @@ class _History:
             found.append(make_history("ledger", names, self.moved.ms(), px))
         return found
 
-    def rows(self, user: str, *, whole: bool) -> _Rows:
-        """Return what happened to an account, or to its perps alone."""
-        steps, prices, made = self.fills.steps, self.fills.prices, _Rows()
-        code = steps.users.index(user) if user in steps.users else -1
-        low, high = np.searchsorted(steps.user, [code, code + 1])
-        own = np.arange(low, high) if self.fills.table.has("user") else np.arange(len(steps))
+
+class _Rows:
+    """What happened to one account, or to its perps alone.
+
+    - ``cash``, ``kept``, ``flows``: USD that was paid and received, that is in vaults or lent, and
+      that came from outside
+    - ``held``: its positions and balances
+    - ``breaks``: time -> why the sum of all rows is not known from then on
+    - ``is_empty``: whether nothing belonged to the account before its first row
+    """
+
+    def __init__(self, history: _History, user: str, *, whole: bool) -> None:
+        self.history, self.steps, self.prices = history, history.fills.steps, history.fills.prices
+        self.cash, self.held, self.breaks = list[Changes](), list[_Holding](), dict[int, str]()
+        self.kept = self.flows = _NO_CHANGES
+        steps, usd, opened, bases = self.steps, history.cash, 0.0, history.bases
+        own = np.arange(len(steps))
+        if history.fills.table.has("user"):
+            code = steps.users.index(user) if user in steps.users else -1
+            own = own[slice(*np.searchsorted(steps.user, [code, code + 1]))]
         own = own[whole | ~steps.spot[own]]
-        usd, opened = self.cash, 0.0
-        if COLLATERAL & {*self.bases.values()}:
+        if COLLATERAL & {*bases.values()}:
             usd = usd.copy()
         balances: dict[str, list[Ints]] = {}
         heads, tails = (own[end[own]].tolist() for end in (steps.first, steps.last))
         for head, tail in zip(heads, tails, strict=True):
             coin, each = steps.coins[steps.coin[head]], np.arange(head, tail + 1)
-            before, base = float(self.start[head]), self.bases[coin]
+            before, base = float(history.start[head]), bases[coin]
             if not steps.spot[head]:
-                self._hold(made, coin, before, steps.ms[each], self.end[each])
+                self._hold(coin, before, steps.ms[each], history.end[each])
                 gaps = steps.ms[each[steps.is_gap[each]]].tolist()
-                made.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
+                self.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
                 opened += abs(before)
             elif base in COLLATERAL:  # at par, as cash
-                usd[each] += np.diff(self.end[each], prepend=before) * prices.get(base.upper(), 1.0)
+                change = np.diff(history.end[each], prepend=before)
+                usd[each] += change * self.prices.get(base.upper(), 1.0)
             else:
                 balances.setdefault(base, []).append(each)
-        made.cash.append((steps.ms[own], usd[own]))
+        self.cash.append((steps.ms[own], usd[own]))
         begins = [int(steps.ms[own].min())] if len(own) else []
-        if self.paid is not None and len(mine := self.payments.get(user, own[:0])):
-            begins += [int(self.paid.known_ms()[mine].min())]
-            opened += self._add_funding(made, self.paid, mine)
+        if history.paid is not None and len(mine := history.payments.get(user, own[:0])):
+            begins += [int(history.paid.known_ms()[mine].min())]
+            opened += self._add_funding(history.paid, mine)
         entered, tokens = None, dict[str, list[Changes]]()
-        if self.moved is not None:
-            entered = self._add_ledger(made, self.moved, tokens, user, whole)
+        if history.moved is not None:
+            entered = self._add_ledger(history.moved, tokens, user, whole)
         for token in dict.fromkeys([*balances, *tokens]):
             place = np.concatenate([own[:0], *balances.get(token, [])])
             place = place[np.argsort(steps.ms[place], kind="stable")]
-            opened += self._add_balance(made, token, place, tokens.get(token))
-        made.is_empty = entered is not None and not opened and entered <= min([*begins, entered])
-        return made
+            opened += self._add_balance(token, place, tokens.get(token))
+        self.is_empty = entered is not None and not opened and entered <= min([*begins, entered])
 
-    def _hold(self, made: _Rows, coin: str, before: float, ms: Ints, size: Floats) -> None:
+    def _hold(self, coin: str, before: float, ms: Ints, size: Floats) -> None:
         """Add a perp position."""
-        price = collateral_price(coin, self.collateral, self.fills.prices)
-        made.held.append(_Holding([coin], before, ms, size, price))
+        price = collateral_price(coin, self.history.collateral, self.prices)
+        self.held.append(_Holding([coin], before, ms, size, price))
 
-    def _add_funding(self, made: _Rows, paid: Table, mine: Ints) -> float:
+    def _add_funding(self, paid: Table, mine: Ints) -> float:
         """Add payments, and positions that no fill shows; return the size of the latter."""
         coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
-        usdc = in_usd(paid.number("usdc")[mine], coins, self.collateral, self.fills.prices)
-        made.cash.append((ms, filled(usdc)))
+        usdc = in_usd(paid.number("usdc")[mine], coins, self.history.collateral, self.prices)
+        self.cash.append((ms, filled(usdc)))
         lost = ms[np.isnan(usdc)].tolist()
-        made.breaks |= dict.fromkeys(lost, "a funding payment has no amount")
-        shown = {holding.coins[0] for holding in made.held}
+        self.breaks |= dict.fromkeys(lost, "a funding payment has no amount")
+        shown = {holding.coins[0] for holding in self.held}
         for code in np.unique(coins.codes).tolist() if paid.has("szi") else []:
             coin, rows = coins.values[code], np.flatnonzero(coins.codes == code)
             rows = rows[np.argsort(ms[rows], kind="stable")]
             size = paid.number("szi")[mine][rows]
             if coin not in shown and not np.isnan(size[0]):
-                self._hold(made, coin, float(size[0]), ms[rows], size)
+                self._hold(coin, float(size[0]), ms[rows], size)
                 opened += abs(float(size[0]))
                 moves = ms[rows[1:]][np.diff(size) != 0].tolist()
-                made.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")
+                self.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")
         return opened
 
     def _add_ledger(
-        self, made: _Rows, table: Table, tokens: dict[str, list[Changes]], user: str, whole: bool
+        self, table: Table, tokens: dict[str, list[Changes]], user: str, whole: bool
     ) -> int | None:
         """Add cash and flows of ledger rows.
 
@@ -369,39 +359,37 @@ class _History:
         Returns the time of the first row, if it brings money in and may be the first one of all.
         """
         mine = np.arange(len(table))
-        if user and any(self.owners):
-            mine = self.owners.get(user, mine[:0])
+        if user and any(self.history.owners):
+            mine = self.history.owners.get(user, mine[:0])
         mine = mine[np.argsort(table.known_ms()[mine], kind="stable")]
-        ms, token = table.ms()[mine], self.moves.token.take(mine)
-        means, perp = read_means(table)[mine], self.moves.perp[mine]
-        spot = self.moves.spot[mine] * whole
+        moves, ms = self.history.moves, table.ms()[mine]
+        token, means, perp = moves.token.take(mine), moves.means[mine], moves.perp[mine]
+        spot = moves.spot[mine] * whole
         lost = ms[np.isnan(perp + spot)].tolist()
-        made.breaks |= dict.fromkeys(lost, "a ledger row has no known amount")
-        amounts = (perp, spot, self.kept[mine], self.outside[mine])
+        self.breaks |= dict.fromkeys(lost, "a ledger row has no known amount")
+        amounts = (perp, spot, self.history.kept[mine], self.history.outside[mine])
         perp, spot, kept, outside = map(filled, amounts)
         in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
-        par = token.facts(lambda name: self.fills.prices.get(name.upper(), 1.0)) * is_cash
+        par = token.facts(lambda name: self.prices.get(name.upper(), 1.0)) * is_cash
         as_usd = np.where(in_vault, 1.0, par * whole)
-        usd = perp + spot * par - self.moves.cash_fee[mine] * whole
-        made.cash.append((ms, usd))
-        made.kept = (ms, kept * as_usd)
+        usd = perp + spot * par - moves.cash_fee[mine] * whole
+        self.cash.append((ms, usd))
+        self.kept = (ms, kept * as_usd)
         came = np.where(means == "outside", usd, outside * as_usd)
-        made.flows = (ms, came if whole else came + np.where(means == "inside", perp, 0.0))
+        self.flows = (ms, came if whole else came + np.where(means == "inside", perp, 0.0))
         from_outside = np.where(means == "outside", spot, outside)
         sizes = (spot, *np.where(in_vault, 0.0, [kept, from_outside]))
         for code in np.unique(token.codes[~is_cash & (spot != 0)]).tolist():
             rows = token.codes == code
             tokens[token.values[code]] = [(ms[rows], size[rows]) for size in sizes]
-        if not len(ms) or not (made.flows[1][0] > 0 or (spot[0] > 0 and not is_cash[0])):
+        if not len(ms) or not (self.flows[1][0] > 0 or (spot[0] > 0 and not is_cash[0])):
             return None
         asked = frame_provenance(table.frame).get("parameters", {})
         begin = asked.get("start") if isinstance(asked, Mapping) else None
         is_first = not isinstance(begin, int) or not begin or ms[0] - begin >= DAY
         return int(ms[0]) if is_first else None
 
-    def _add_balance(
-        self, made: _Rows, token: str, place: Ints, moves: list[Changes] | None
-    ) -> float:
+    def _add_balance(self, token: str, place: Ints, moves: list[Changes] | None) -> float:
         """Add the balance of a token; return what it was worth before the rows, in USD.
 
         - ``place``: the steps of its fills, in the order of time
@@ -410,7 +398,7 @@ class _History:
         Fills state the balance. What came or left beside fills and ledger is from outside.
         """
         wallet, kept, came = moves or [_NO_CHANGES] * 3
-        ms, start, end = self.fills.steps.ms[place], self.start[place], self.end[place]
+        ms, start, end = self.steps.ms[place], self.history.start[place], self.history.end[place]
         times = np.unique(np.append(ms, wallet[0]))
         before, gap, moved = np.zeros(1), np.zeros(len(ms)), _sum_until(wallet, ms)
         if len(ms):
@@ -420,16 +408,16 @@ class _History:
         base = np.append(before, end - moved)
         size = base[np.searchsorted(ms, times, side="right")] + _sum_until(wallet, times)
         size[np.abs(size) < _NOTHING] = 0.0
-        price, first = self.fills.prices.get(token.upper()), float(before[0])
-        names = [*(coin for coin, base in self.bases.items() if base == token), f"{token}/USDC"]
-        fixed = ([], price) if price is not None else (names, 1.0)
+        price, first = self.prices.get(token.upper()), float(before[0])
+        names = [coin for coin, base in self.history.bases.items() if base == token]
+        fixed = ([], price) if price is not None else ([*names, f"{token}/USDC"], 1.0)
         came = _join([(ms[gap != 0], gap[gap != 0]), came])
-        made.held.append(_Holding(fixed[0], first, times, size, fixed[1], came))
+        self.held.append(_Holding(fixed[0], first, times, size, fixed[1], came))
         if kept[1].any():
             away = np.unique(kept[0])
             sizes = _sum_until(kept, away)
-            made.held.append(_Holding(fixed[0], 0.0, away, sizes, fixed[1], is_kept=True))
-        px = self.fills.table.number("px")[self.fills.steps.rows[place[:1]]]
+            self.held.append(_Holding(fixed[0], 0.0, away, sizes, fixed[1], is_kept=True))
+        px = self.history.fills.table.number("px")[self.steps.rows[place[:1]]]
         worth = abs(first) * (px[0] if len(px) else 1.0)
         return worth if worth > _DUST else 0.0
 

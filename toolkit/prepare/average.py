@@ -13,6 +13,7 @@ import numpy as np
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import number_rows, row_before, split_groups
 from toolkit.prepare.money import is_perp
 from toolkit.prepare.steps import Steps
 from toolkit.rules.closed_pnl import price_decimals
@@ -82,7 +83,7 @@ def average_prices(
         average = share * average + part if share else part
         averages.append(average)
     now = np.array(averages)[np.cumsum(moves)]
-    then = np.where(late, np.nan, np.append(np.nan, now)[:-1])
+    then = np.where(late, np.nan, row_before(now, np.nan))
     ticks = np.power(10.0, _decimals(steps, sz_decimals))
     now, then = (np.floor(each * ticks + _SNAP) / ticks for each in (now, then))
     gain = np.minimum(np.abs(start), change) / steps.scale * (px - then)
@@ -183,12 +184,10 @@ def swap_groups(table: Table, steps: Steps, swaps: Flags) -> dict[int, list[int]
 
     - ``swaps``: the rows of the table that swap outcome tokens
     """
-    places = np.flatnonzero(swaps[steps.rows] & steps.spot).tolist()
-    if not places:
+    places = np.flatnonzero(swaps[steps.rows] & steps.spot)
+    if not len(places):
         return {}
-    together: dict[tuple[int, int, int], list[int]] = {}
-    hashes = table.text("hash").codes[steps.rows] if table.has("hash") else np.zeros(len(steps))
-    for place in places:
-        key = (int(steps.user[place]), int(steps.ms[place]), int(hashes[place]))
-        together.setdefault(key, []).append(place)
-    return {place: legs for legs in together.values() for place in legs}
+    hashes = table.text("hash", blank=True).codes[steps.rows]
+    codes = number_rows(*(column[places] for column in (steps.user, steps.ms, hashes)))
+    groups = [places[rows].tolist() for rows in split_groups(codes, int(codes.max()) + 1)]
+    return {place: legs for legs in groups for place in legs}

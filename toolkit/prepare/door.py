@@ -149,25 +149,33 @@ class Table:
     """A frame of any library, whose columns are read when they are needed.
 
     - ``frame``: the frame as pandas, each row once
-    - ``plain``: the same without attrs, which pandas copies at each step
     - ``what``: its name in messages
     """
 
     def __init__(self, native: Any, what: str, record: str = "") -> None:
         frame = as_pandas(native, what)
-        self.frame: pd.DataFrame = drop_repeated_rows(frame, record or what, what)
-        self.plain = pd.DataFrame(self.frame, copy=False)  # without attrs, so that reading is quick
+        # A frame without attrs is quick to read.
+        self._plain, self._columns = pd.DataFrame(frame, copy=False), dict[str, pd.Series]()
+        self.frame = drop_repeated_rows(frame, record or what, what, self.column)
+        if self.frame is not frame:
+            self._plain, self._columns = pd.DataFrame(self.frame, copy=False), {}
         self.what = what
         self._numbers: dict[str, Floats] = {}
         self._texts: dict[str, Names] = {}
         self._times: dict[str, Ints] = {}
 
     def __len__(self) -> int:
-        return len(self.plain)
+        return len(self._plain)
 
     def has(self, name: str) -> bool:
         """Return whether the frame has a column."""
-        return name in self.plain.columns
+        return name in self._plain.columns
+
+    def column(self, name: str) -> pd.Series:
+        """Return a column as it is."""
+        if name not in self._columns:
+            self._columns[name] = self._plain[name]
+        return self._columns[name]
 
     def require(self, names: Iterable[str], hint: str = "") -> None:
         """Raise `MissingColumns` if the frame lacks columns; the message names them all."""
@@ -178,7 +186,7 @@ class Table:
         is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
         if is_other_frame and self.what in _FETCH_FUNCTIONS and not hint:
             hint = f"Fetch {self.what} with {_FETCH_FUNCTIONS[self.what]}"
-        present = ", ".join(map(str, self.plain.columns)) or "no columns"
+        present = ", ".join(map(str, self._plain.columns)) or "no columns"
         raise MissingColumns(
             f"{self.what}: the frame lacks the column{'s' * (len(missing) > 1)} "
             f"{', '.join(missing)}. It has {present}{hint and f'. {hint}'}"
@@ -194,7 +202,7 @@ class Table:
         if default is not None and not self.has(name):
             return np.full(len(self), default)
         self.require([name])
-        column = self.plain[name]
+        column = self.column(name)
         dtype: Any = column.dtype
         try:
             if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
@@ -230,7 +238,7 @@ class Table:
         if blank and not self.has(name):
             return Names(np.zeros(len(self), dtype=np.int64), [""])
         self.require([name])
-        column = self.plain[name]
+        column = self.column(name)
         if isinstance(column.dtype, pd.CategoricalDtype):
             known, codes = list(column.cat.categories), column.cat.codes.to_numpy(np.int64)
             codes = np.where(codes < 0, len(known), codes)
@@ -241,10 +249,12 @@ class Table:
                 plain = pa.array(column.map(str, na_action="ignore"), from_pandas=True)
             if isinstance(plain, pa.ChunkedArray):
                 plain = plain.combine_chunks()
-            encoded = plain.dictionary_encode()
-            known, codes = encoded.dictionary.to_pylist(), encoded.indices
-            codes = (codes.fill_null(len(known)) if codes.null_count else codes).to_numpy()
-        names = Names(codes.astype(np.int64), [*map(str, known), ""])
+            known, codes = _letters(plain)
+            if not known:
+                encoded = plain.dictionary_encode()
+                known = encoded.dictionary.to_pylist()
+                codes = encoded.indices.fill_null(len(known)).to_numpy()
+        names = Names(codes.astype(np.int64, copy=False), [*map(str, known), ""])
         if name in ADDRESSES:
             names = names.renamed(str.lower)
         elif name in ("dex", "collateral_token"):  # <dex>, or <dex>:<token>
@@ -258,7 +268,7 @@ class Table:
         if name in self._times:
             return self._times[name]
         self.require([name])
-        column = self.plain[name]
+        column = self.column(name)
         if isinstance(column.dtype, pd.ArrowDtype):
             column = column.astype("datetime64[ms, UTC]")
         missing = column.isna().to_numpy()
@@ -287,32 +297,27 @@ class Table:
 
     def flag(self, name: str) -> tuple[Flags, Flags]:
         """Return a column of flags, False if missing, and which of them are known."""
-        if not self.has(name):
-            return np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
-        try:
-            column = self.plain[name].astype("boolean")
-        except (TypeError, ValueError):
-            raise MissingColumns(
-                f"{self.what}: column {name} is {self.plain[name].dtype}, not True and False"
-            ) from None
-        return column.to_numpy(bool, na_value=False), column.notna().to_numpy(bool)
+        return self._optional(name, "boolean", bool, "True and False")
 
     def ids(self, name: str) -> tuple[Ints, Flags]:
         """Return a column of whole numbers, 0 if missing, and which of them are known."""
+        return self._optional(name, "Int64", np.int64, "whole numbers")
+
+    def _optional(self, name: str, dtype: Any, kind: Any, words: str) -> tuple[Any, Flags]:
         if not self.has(name):
-            return np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=bool)
+            return np.zeros(len(self), dtype=kind), np.zeros(len(self), dtype=bool)
         try:
-            column = self.plain[name].astype("Int64")
+            column = self.column(name).astype(dtype)
         except (TypeError, ValueError):
             raise MissingColumns(
-                f"{self.what}: column {name} is {self.plain[name].dtype}, not whole numbers"
+                f"{self.what}: column {name} is {self.column(name).dtype}, not {words}"
             ) from None
-        numbers = column.to_numpy(np.int64, na_value=0).astype(np.int64, copy=False)
-        return numbers, column.notna().to_numpy(bool)
+        values = column.to_numpy(kind, na_value=kind(0)).astype(kind, copy=False)
+        return values, column.notna().to_numpy(bool)
 
     def count_missing(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of missing values of columns."""
-        return {name: int(np.count_nonzero(self.plain[name].array.isna())) for name in names}
+        return {name: int(np.count_nonzero(self.column(name).array.isna())) for name in names}
 
     def require_values(self, names: Iterable[str]) -> None:
         """Raise `MissingColumns` if a column has missing values, since missing is not 0."""
@@ -335,7 +340,7 @@ class Table:
 
     def is_blank(self, name: str) -> bool:
         """Return whether all values of a column are missing, in a frame that has rows."""
-        return len(self) > 0 and bool(self.plain[name].array.isna().all())
+        return len(self) > 0 and bool(self.column(name).array.isna().all())
 
     def require_some(self, name: str, use: str) -> None:
         """Raise `MissingColumns` if all values of a column are missing.
@@ -360,7 +365,7 @@ class Table:
         self.require(needed)
         made: dict[str, Any] = {}
         for name in dict.fromkeys((*needed, *filter(self.has, optional))):
-            column = self.plain[name]
+            column = self.column(name)
             dtype: Any = column.dtype
             arrow = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else pa.null()
             is_name = name in ADDRESSES or name in ("collateral_token", "dex")
@@ -399,6 +404,25 @@ def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:
         )
     made: pd.DataFrame = pa.table(native).to_pandas()
     return made
+
+
+def _letters(texts: pa.Array) -> tuple[list[str], Ints]:
+    """Return the values of texts that all have one letter, and their codes; else no values.
+
+    Such a column, as of sides, would take the most time of all in a dictionary.
+    """
+    nothing = list[str](), np.zeros(0, dtype=np.int64)
+    if texts.type != _TEXT or texts.null_count or not len(texts):
+        return nothing
+    _, ends, data = texts.buffers()
+    ends = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if ends[-1] - ends[0] != len(texts) or (ends[1:] - ends[:-1] != 1).any():
+        return nothing
+    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    used = np.flatnonzero(np.bincount(letters))
+    places = np.zeros(256, dtype=np.int64)
+    places[used] = np.arange(len(used))
+    return list(map(chr, used.tolist())), places[letters]
 
 
 def filled(values: Floats) -> Floats:

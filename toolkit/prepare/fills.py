@@ -1,4 +1,4 @@
-"""Prepared fills: columns, money, steps, legs and average prices, each computed on first use.
+"""Prepared fills: columns, money, steps and average prices, each computed on first use.
 
 A helper that walks the history of one account would take the fills of two accounts for one chain of
 positions. If fills have no column user, two observations tell them apart:
@@ -20,35 +20,13 @@ import pandas as pd
 from toolkit.arrays import Flags, Ints
 from toolkit.display import count_text
 from toolkit.errors import UnnamedAccount, warn_caller
+from toolkit.prepare import money, provenance
 from toolkit.prepare.average import Average, average_prices
 from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled
-from toolkit.prepare.money import (
-    Collateral,
-    Money,
-    Prices,
-    collateral_in_fills,
-    collateral_of_dexes,
-    dex_of,
-    is_in_base,
-    parse_prices,
-    read_money,
-    warn_missing_tokens,
-)
-from toolkit.prepare.provenance import (
-    SEVERAL_ACCOUNTS,
-    Owners,
-    account_names,
-    refuse_several_accounts,
-)
+from toolkit.prepare.money import Collateral, Money, Prices
+from toolkit.prepare.provenance import Owners, account_names
 from toolkit.prepare.roles import Roles, read_roles, warn_missing_directions
-from toolkit.prepare.steps import (
-    POSITION_COLUMNS,
-    Legs,
-    Steps,
-    check_positions,
-    sort_steps,
-    split_legs,
-)
+from toolkit.prepare.steps import POSITION_COLUMNS, Steps, check_positions
 
 _AMOUNTS: Final = (
     "volume", "closed_pnl", "fee", "builder_fee", "deployer_fee", "fee_in_cost",
@@ -64,7 +42,6 @@ class Fills:
     - ``money``: amounts in USD, row by row
     - ``roles``: conversions, liquidations and forced closes, row by row
     - ``steps``: the fills in the order of execution, with the positions around each one
-    - ``legs``: the parts of fills that open or close, and the trips from flat to flat
     - ``average``: entry prices and expected closed PnL
 
     Raise ValueError if `prices` are not positive, and `MissingColumns` if `meta` names an unknown
@@ -87,8 +64,8 @@ class Fills:
             frame = frame.assign(user=names[0]) if len(names) == 1 else frame
         self.table = Table(frame, "fills")
         self.account = None if account is None else account.lower()
-        self.prices = parse_prices(prices) if prices else {}
-        self.collateral = {} if meta is None else collateral_of_dexes(meta)
+        self.prices = money.parse_prices(prices) if prices else {}
+        self.collateral = {} if meta is None else money.collateral_of_dexes(meta)
         self._averages: dict[Any, Average] = {}
 
     def __len__(self) -> int:
@@ -107,23 +84,25 @@ class Fills:
         tokens, collateral = self.table.text("fee_token", blank=True), self.collateral
         if not collateral:
             return tokens
-        of_coin = self.table.text("coin").renamed(lambda coin: collateral.get(dex_of(coin), ""))
+        of_coin = self.table.text("coin").renamed(
+            lambda coin: collateral.get(money.dex_of(coin), "")
+        )
         codes = np.where(tokens.facts("".__eq__), len(tokens.values) + of_coin.codes, tokens.codes)
         return Names(codes, [*tokens.values, *of_coin.values]).renamed(str)
 
     @cached_property
     def in_base(self) -> Flags:
         """Whether a spot fill pays its fee, or receives its rebate, in the base token."""
-        return is_in_base(self.table, self.tokens)
+        return money.is_in_base(self.table, self.tokens)
 
     @cached_property
     def money(self) -> Money:
         """Amounts in USD."""
-        return read_money(self.table, self.tokens, self.in_base, self.prices)
+        return money.read_money(self.table, self.tokens, self.in_base, self.prices)
 
     def known_collateral(self) -> dict[str, str]:
         """Return the collateral of dexes; with prices also what fee tokens state."""
-        return {**(collateral_in_fills(self.table) if self.prices else {}), **self.collateral}
+        return {**(money.collateral_in_fills(self.table) if self.prices else {}), **self.collateral}
 
     def tokens_at_par(self) -> list[str]:
         """Return the tokens other than USDC that count at par."""
@@ -140,12 +119,7 @@ class Fills:
     def steps(self) -> Steps:
         """The fills in the order of execution."""
         fee = self.in_base * filled(self.table.number("fee", 0.0))
-        return sort_steps(self.table, fee)
-
-    @cached_property
-    def legs(self) -> Legs:
-        """The opening and closing parts of fills, by trip."""
-        return split_legs(self.steps, self.roles.swap)
+        return Steps(self.table, fee)
 
     def average(self, sz_decimals: Mapping[str, int]) -> Average:
         """Return entry prices and expected closed PnL, step by step."""
@@ -220,8 +194,8 @@ them again: prepare.fills(frame, account='0xb')
         return Fills(frame, account, prices, meta)
     for name, before, now in (
         ("account", frame.account, account and account.lower()),
-        ("prices", frame.prices, None if prices is None else parse_prices(prices)),
-        ("meta", frame.collateral, None if meta is None else collateral_of_dexes(meta)),
+        ("prices", frame.prices, None if prices is None else money.parse_prices(prices)),
+        ("meta", frame.collateral, None if meta is None else money.collateral_of_dexes(meta)),
     ):
         if now is not None and now != before:
             raise ValueError(
@@ -254,7 +228,7 @@ def check_chains(
     """
     check_positions(fills.table, needed)
     if warns:
-        warn_missing_tokens(fills.table)
+        money.warn_missing_tokens(fills.table)
         warn_missing_directions(fills.table, outcomes_alone=outcomes_alone)
     check_one_account(fills)
 
@@ -264,7 +238,7 @@ def check_one_account(fills: Fills) -> None:
 
     Raise ValueError if the fills prove that they are of several accounts.
     """
-    refuse_several_accounts(fills.table.frame, "fills")
+    provenance.refuse_several_accounts(fills.table.frame, "fills")
     named = fills.table.has("user") and not fills.table.is_blank("user")
     if named or fills.account is not None:
         return
@@ -278,7 +252,7 @@ def check_one_account(fills: Fills) -> None:
         same = (tid[1:] == tid[:-1]) & (coin[1:] == coin[:-1]) & (tid[1:] != 0)
         if trades := int((same & (is_buy[1:] != is_buy[:-1])).sum()):
             how = f"trade ids with a buy and a sell: {trades:,}"
-            raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
+            raise ValueError(provenance.SEVERAL_ACCOUNTS.format(what="fills", how=how))
     gap, spot = fills.steps.is_gap, fills.steps.spot
     count, moved = int((gap & ~spot).sum()), int((gap & spot).sum())
     # Tokens also come and leave in other ways, but not between most fills.

@@ -150,43 +150,6 @@ def chains_of(funding: Table, steps: Steps) -> Ints:
     return np.array([places.get(pair, -1) for pair in pairs], dtype=np.int64)[rows]
 
 
-def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> tuple[Ints, Ints]:
-    """Return by chain the full hours with an open position, and those of them with a funding row.
-
-    - ``rows``: the funding rows of the accounts inside the time of the fills
-    - ``until``: the end of the time that both frames were requested for; 0 if it is not known
-
-    The hours of a coin begin at its first fill. They end at the last fill or payment of the
-    account, or at `until`.
-    """
-    steps = fills.steps
-    ms, chain = steps.ms, steps.chain
-    ends = np.append((ms[1:] != ms[:-1]) | (chain[1:] != chain[:-1]), True)[: len(steps)]
-    at = np.flatnonzero(ends & ~steps.spot)  # the last perp fill of each millisecond
-    hours, chains, owners = payment_hours(funding, steps, rows)
-    last = np.full(len(steps.users) + 1, until, dtype=np.int64)
-    np.maximum.at(last, steps.user[at], ms[at])
-    np.maximum.at(last, owners, hours * HOUR)
-    is_last = np.append(np.diff(chain[at]) != 0, True)[: len(at)]
-    following = np.where(is_last, last[steps.user[at]], np.append(ms[at][1:], 0)[: len(at)])
-    is_open = steps.end[at] != 0
-    number = int(chain.max(initial=-1)) + 1
-    spans = np.where(is_open, following // HOUR - ms[at] // HOUR, 0)
-    held = np.bincount(chain[at], weights=spans, minlength=number).astype(np.int64)
-    paid = np.zeros(number, dtype=np.int64)
-    known = chains >= 0
-    if known.any() and len(at):
-        pairs = np.unique(np.stack([chains[known], hours[known]]), axis=1)
-        begin = min(int(ms[at].min()), int(pairs[1].min()) * HOUR)
-        bits = (max(int(ms.max()), int(pairs[1].max()) * HOUR) - begin).bit_length() + 1
-        key = (chain[at] << bits) | (ms[at] - begin)
-        asked = (pairs[0] << bits) | (pairs[1] * HOUR - begin)
-        place = np.searchsorted(key, asked) - 1  # a fill in the same millisecond comes after it
-        found = (place >= 0) & (chain[at][place] == pairs[0]) & is_open[place]
-        paid = np.bincount(pairs[0][found], minlength=number)
-    return held, paid
-
-
 # ASSUMED: If a funding row from before 2024 sums several payments, each payment is for eight hours,
 # the same as in the recorded rows of 2023.
 def payment_spans(funding: Table) -> Ints:

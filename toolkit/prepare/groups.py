@@ -1,15 +1,18 @@
 """Groups of rows: by their own columns, by dex, by hour, day or week in whole milliseconds."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import ADDRESSES, NO_TIME, Names, Table, utc_times
 from toolkit.prepare.money import dex_of
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
+
+Value = TypeVar("Value", bound=np.generic)
 
 CALENDAR: Mapping[str, tuple[int, int]] = {
     # name: (length, offset of the epoch in its period), in milliseconds; weeks begin on Monday
@@ -96,7 +99,8 @@ def group_rows(
             each = np.where(known, each, each.max(initial=0) + 1)
             each = each - each.min(initial=each.max(initial=0))
         elif (names := _key_names(table, key)) is not None:
-            each = names.renamed(lambda name: name or "\U0010ffff").sorted().codes[rows]
+            in_order = sorted(names.values, key=lambda name: (not name, name))
+            each = names.among(Names(names.codes, in_order))[rows]
         else:
             each, values = pd.factorize(table.columns([key])[key], sort=True)
             each = np.where(each < 0, len(values), each)[rows]
@@ -118,7 +122,7 @@ def _key_names(table: Table, key: str) -> Names | None:
     """Return the texts of a key; None if its values are no texts."""
     if key == "dex" and not table.has("dex"):
         return table.text("coin").renamed(dex_of)
-    is_text = isinstance(table.plain[key].dtype, pd.CategoricalDtype | pd.StringDtype)
+    is_text = isinstance(table.column(key).dtype, pd.CategoricalDtype | pd.StringDtype)
     return table.text(key) if is_text or key in _TEXTS else None
 
 
@@ -165,6 +169,13 @@ def starts_group(*columns: Any) -> Flags:
     for column in columns:
         starts[1:] |= column[1:] != column[:-1]
     return starts
+
+
+def row_before(values: npt.NDArray[Value], first: Any = 0) -> npt.NDArray[Value]:
+    """Return the value of the row before each one, and `first` for the first row."""
+    made = np.empty_like(values)
+    made[:1], made[1:] = first, values[:-1]
+    return made
 
 
 def number_rows(*columns: Any) -> Ints:

@@ -20,16 +20,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from toolkit import errors
 from toolkit.arrays import Flags, Floats
 from toolkit.contract.dexes import COLLATERAL_TOKENS, coin_dex, join_coin
 from toolkit.display import count_text
-from toolkit.errors import (
-    MissingAmounts,
-    MissingColumns,
-    MissingTokens,
-    UnusedPrices,
-    warn_caller,
-)
 from toolkit.prepare.door import NATIVE_DEX, Frame, Names, Table, filled, name_pairs
 
 CASH: Final = ("USDC", "")
@@ -141,7 +135,7 @@ def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str,
         builder, deployer = (np.where(np.isnan(fee), 0.0, part) for part in (builder, deployer))
     closed, volume = filled(table.number("closed_pnl", np.nan)), filled(px * table.number("sz"))
     nothing, never = np.zeros(len(table)), np.zeros(len(table), dtype=bool)
-    if all(token in CASH for token in tokens.present()):
+    if all(token in CASH for token in tokens.values):
         one = nothing + 1.0
         return Money(closed, paid, builder, deployer, nothing, volume, one, never, never, tokens)
     coins = table.text("coin")
@@ -152,11 +146,14 @@ def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str,
     of_coin[coins.codes[stated]] = tokens.codes[stated]
     codes = np.where(in_base, of_coin[coins.codes], tokens.codes)
     quotes = Names(np.where(is_native, len(names), codes), [*names, ""]).renamed(str)
-    found, fee_found = (
-        each.facts(lambda token: prices.get(token.upper(), np.nan)) for each in (quotes, tokens)
+
+    def lacks_price(token: str) -> bool:
+        return is_other(token) and token.upper() not in prices
+
+    price, fee_price = (
+        each.facts(lambda token: prices.get(token.upper(), 1.0)) for each in (quotes, tokens)
     )
-    price, fee_price = (np.where(np.isnan(each), 1.0, each) for each in (found, fee_found))
-    unpriced = is_native & np.isnan(fee_found) & tokens.facts(is_other)
+    unpriced = is_native & tokens.facts(lacks_price)
     counted = np.where(unpriced | in_base, 0.0, fee_price)
     is_bought = in_base & table.text("side").facts("B".__eq__)
     return Money(
@@ -167,7 +164,7 @@ def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str,
         np.where(in_base, np.nan_to_num(fee * px) * price, 0.0),
         volume * price,
         price,
-        quotes.facts(is_other) & np.isnan(found) & ~is_bought,
+        quotes.facts(lacks_price) & ~is_bought,
         unpriced & (paid != 0),
         quotes,
     )
@@ -212,7 +209,7 @@ def collateral_of_dexes(meta: Frame | Collateral) -> dict[str, str]:
         if ":" not in name or not index:
             continue
         if int(index) not in COLLATERAL_TOKENS:
-            raise MissingColumns(
+            raise errors.MissingColumns(
                 f"meta: collateral_token {int(index)} of {name} is unknown. The known ones are "
                 f"{', '.join(f'{k} = {v}' for k, v in COLLATERAL_TOKENS.items())}. Pass the "
                 "collateral yourself: meta={dex: token}. fee_token of its fills names the token"
@@ -230,7 +227,7 @@ def collateral_in_fills(table: Table) -> dict[str, str]:
     for coin, token in name_pairs(table.text("coin"), table.text("fee_token", blank=True))[1]:
         dex = dex_of(coin)
         if ":" in coin and token not in CASH and found.setdefault(dex, token) != token:
-            raise MissingColumns(
+            raise errors.MissingColumns(
                 f"fills: dex {dex} has fees in {found[dex]} and in {token}. Pass meta= to name "
                 "its collateral"
             )
@@ -249,9 +246,9 @@ def warn_unused_prices(prices: Mapping[str, float], table: Table, collateral: Co
             if tokens
             else "The fills do not name the tokens of their fees"
         )
-        warn_caller(
+        errors.warn_caller(
             f"prices: no fill or dex uses {', '.join(unused)}. {in_use}. Check the names",
-            UnusedPrices,
+            errors.UnusedPrices,
         )
 
 
@@ -262,12 +259,12 @@ def warn_missing_amounts(table: Table) -> None:
     if found:
         parts = {"builder_fee", "deployer_fee"} & set(table.frame.columns)
         lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
-        warn_caller(
+        errors.warn_caller(
             f"{table.what}: of {count_text(len(table), 'row')}, {' and '.join(found)}. Sums leave "
             "these values out. If a value is missing in all rows of a group, its sum is missing. "
             "The column 'covers' says how many are known."
             f"{lost * bool(missing['fee'] and parts)} Fetch the rows again, or remove them",
-            MissingAmounts,
+            errors.MissingAmounts,
         )
 
 
@@ -275,18 +272,18 @@ def warn_missing_tokens(table: Table) -> None:
     """Warn if spot buys do not name the token of their fee, which then counts as USDC."""
     if not all(map(table.has, ("fee", "fee_token", "side"))):
         return
-    silent = table.plain["fee_token"].isna().to_numpy(dtype=bool)
+    silent = table.column("fee_token").isna().to_numpy(dtype=bool)
     if not silent.any():
         return
     silent = silent & table.text("coin").facts(is_spot) & table.text("side").facts("B".__eq__)
     buys = int((silent & (filled(table.number("fee")) != 0)).sum())
     if buys:
-        warn_caller(
+        errors.warn_caller(
             f"{table.what}: {count_text(buys, 'spot buy has', 'spot buys have')} a fee but no "
             "fee_token. The fee counts as USDC here. Usually such a fee is paid in the bought "
             "token, is part of its cost, and is not deducted. Fetch the rows again, or fill in "
             "fee_token",
-            MissingTokens,
+            errors.MissingTokens,
         )
 
 

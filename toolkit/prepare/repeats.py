@@ -15,7 +15,7 @@ since a trade id and a side belong to one account. Other rows without the accoun
 with equal positions have equal payments, and both sides of a transfer have the same ledger update.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -82,11 +82,17 @@ ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
 """Record -> its identity. Fills without a trade id and ledger rows without a hash have none."""
 
 
-def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.DataFrame:
+def drop_repeated_rows(
+    native: pd.DataFrame,
+    record: str,
+    what: str = "",
+    column: Callable[[str], pd.Series] | None = None,
+) -> pd.DataFrame:
     """Return a pandas frame without repeated rows; warn if rows were removed.
 
     - ``record``: a key of `ROW_IDENTITIES`
     - ``what``: the name of the frame in messages; the record by default
+    - ``column``: returns a column of the frame
 
     Returns the frame itself if no row repeats. The first of equal rows stays, with its index.
 
@@ -101,34 +107,41 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
     identity = ROW_IDENTITIES.get(record)
     if identity is None or any(name not in native.columns for name in identity.needed):
         return native
-    frame = pd.DataFrame(native, copy=False)  # without attrs, which pandas copies at each step
-    names = [*identity.needed, *(name for name in identity.also if name in frame.columns)]
+    column = column or native.__getitem__
+    names = [*identity.needed, *(name for name in identity.also if name in native.columns)]
     if identity.in_full:
-        names = [name for name in frame.columns if not _is_nested(frame[name])]
+        names = [name for name in native.columns if not _is_nested(column(name))]
     # Rows with an identity whose numbers and times are those of another row.
-    keys, known = np.zeros(len(frame), dtype=np.int64), np.ones(len(frame), dtype=bool)
-    for name in names:
-        if (bits := _number_bits(frame[name])) is not None:
-            keys = (keys ^ bits) * _FOLD
-            keys ^= keys >> _MIX
-            known = known if name != "tid" else bits != 0
+    rows = np.arange(len(native))
     if record == "ledger":
-        hashes = frame["hash"]
-        known = (hashes.notna() & (hashes != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)
-    ordered = np.sort(keys[known])
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(again):
+        hashes = column("hash")
+        rows = rows[(hashes.notna() & (hashes != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)]
+    keys = np.zeros(len(native), dtype=np.int64)
+    for name in names:
+        if (bits := _number_bits(column(name))) is None:
+            continue
+        if name == "tid":  # most frames have each trade once
+            rows = _repeated(bits, rows[bits != 0])
+            if not len(rows):
+                return native
+        keys ^= bits
+        keys *= _FOLD
+        keys ^= keys >> _MIX
+    rows = _repeated(keys, rows)
+    if not len(rows):
         return native
-    suspect = np.isin(keys, again) & known
-    rows = frame.loc[suspect, names].reset_index(drop=True)
+    suspect = np.zeros(len(native), dtype=bool)
+    suspect[rows] = True
+    # Without attrs, which pandas copies at each step.
+    found = pd.DataFrame(native, copy=False).loc[suspect, names].reset_index(drop=True)
     owners = [name for name in ACCOUNT if name in names]
     for name in owners:
-        rows[name] = rows[name].astype("str").str.lower()
-    repeats = rows.duplicated().to_numpy()
+        found[name] = found[name].astype("str").str.lower()
+    repeats = found.duplicated().to_numpy()
     # A fill without a value in the column of the account may be a copy.
     for owner in owners[: record == "fills"]:
-        is_unnamed = rows[owner].isna().to_numpy()
-        named_first = rows.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
+        is_unnamed = found[owner].isna().to_numpy()
+        named_first = found.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
         repeats = repeats | (is_unnamed & named_first.duplicated().sort_index().to_numpy())
     suspect[suspect] = repeats
     if not (count := int(suspect.sum())):
@@ -146,6 +159,13 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
         # The frame is as complete as before: it lost only repeated rows.
         kept.attrs["toolkit"] = {**facts, "rows": len(kept), "repeated_rows": count}
     return kept
+
+
+def _repeated(keys: Ints, rows: Ints) -> Ints:
+    """Return the rows whose key another of the rows has."""
+    ordered = np.sort(keys[rows])
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    return rows[np.isin(keys[rows], again)] if len(again) else rows[:0]
 
 
 def _is_nested(column: pd.Series) -> bool:

@@ -53,12 +53,10 @@ def open_positions(
     table.require_values(["szi"])
     users, coins, szi = table.text("user"), table.text("coin"), table.number("szi")
     dexes = coins.renamed(lambda coin: coin_dex(coin) or NATIVE_DEX)
-    if table.has("time"):
-        check_one_moment(number_rows(users.codes, dexes.codes), users, table.ms(), "positions")
+    check_one_moment(table, (users, dexes), "positions")
     rows = np.flatnonzero(szi != 0)
-    codes = number_rows(users.codes[rows], coins.codes[rows])
     stated = {name: table.number(name)[rows] for name in ("szi", "position_value")}
-    rows = rows[distinct_states(codes, stated, (users.take(rows), coins.take(rows)), "positions")]
+    rows = rows[distinct_states(stated, (users.take(rows), coins.take(rows)), "positions")]
     optional = [name for name in ("max_leverage", "unrealized_pnl") if table.has(name)]
     size, notional = np.abs(szi[rows]), np.abs(table.number("position_value")[rows])
     made: dict[str, Any] = {
@@ -86,12 +84,10 @@ def account_states(native: Frame) -> pd.DataFrame:
     table.require(("user", "cross_account_value"))
     users = table.text("user")
     owners = (users, *([table.text("dex")] if table.has("dex") else []))
-    codes = number_rows(*(names.codes for names in owners))
-    if table.has("time"):
-        check_one_moment(codes, users, table.ms(), "accounts")
+    check_one_moment(table, owners, "accounts")
     numbers = [name for name in ("cross_account_value", STATED, "account_mode") if table.has(name)]
     stated = {name: table.number(name) for name in numbers if name != "account_mode"}
-    rows = distinct_states(codes, stated, owners, "accounts")
+    rows = distinct_states(stated, owners, "accounts")
     made: dict[str, Any] = {"user": users.texts(rows).fillna("")}
     if table.has("dex"):
         made["dex"] = table.text("dex").texts(rows)
@@ -246,37 +242,38 @@ def name_some(names: Iterable[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (" and others" if len(names) > most else "")
 
 
-def check_one_moment(codes: Ints, users: Names, ms: Ints, what: str) -> None:
+def check_one_moment(table: Table, owners: Sequence[Names], what: str) -> None:
     """Raise ValueError if states are of several moments: closed positions would still count.
 
-    - ``codes``: the account of each row, all of whose rows must have one time
-    - ``users``, ``ms``: name and time of each row; a missing time is not compared
+    - ``owners``: the columns of the account, all of whose rows must have one time, that of the user
+      first; a missing time is not compared
     """
+    if not table.has("time"):
+        return
+    users, codes, ms = owners[0], number_rows(*(names.codes for names in owners)), table.ms()
     known = np.flatnonzero(ms != NO_TIME)
     first = np.full(int(codes.max(initial=-1)) + 1, NO_TIME, dtype=np.int64)
     first[codes[known[::-1]]] = ms[known[::-1]]
     later = known[ms[known] != first[codes[known]]]
     if len(later):
         times = np.unique(ms[known[codes[known] == codes[later[0]]]])
+        name = users.values[users.codes[later[0]]] or "one account"
         raise ValueError(
-            f"{what}: rows of {users.values[users.codes[later[0]]]} have {len(times)} different "
+            f"{what}: rows of {name} have {len(times)} different "
             f"times. Keep one batch of states, for example {what}[{what}.time == {what}.time.max()]"
         )
 
 
-def distinct_states(
-    codes: Ints, values: Mapping[str, Any], names: Sequence[Names], what: str
-) -> Ints:
+def distinct_states(values: Mapping[str, Any], names: Sequence[Names], what: str) -> Ints:
     """Return the first row of each state.
 
-    - ``codes``: the state of each row, such as the position of an account in a coin
     - ``values``: columns that must be equal in all rows of a state
-    - ``names``: the columns that name a state in the message
+    - ``names``: the columns that name a state, such as the position of an account in a coin
 
     Raise ValueError if two rows of a state have different values.
     """
-    first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    codes = number_rows(*(column.codes for column in names))
+    first = np.unique(codes, return_index=True)[1]
     differs = np.zeros(len(codes), dtype=bool)
     for column in values.values():
         other = column[first[codes]]
@@ -360,15 +357,12 @@ def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") 
     """
     table = Table(frame, what, "none")
     names = [table.text(key) for key in keys if table.has(key)]
-    if table.has("time"):
-        owners = [table.text(name) for name in ("user", "dex") if table.has(name)]
-        owner = number_rows(*(name.codes for name in owners))
-        check_one_moment(owner, table.text("user"), table.ms(), what)
+    owners = [table.text(name, blank=True) for name in ("user", "dex")]
+    check_one_moment(table, owners, what)
     if "snapshot_id" in frame and (count := frame["snapshot_id"].nunique()) > 1:
         raise ValueError(
             f"{what}: the frame contains {count} snapshots. Keep those of one, for example "
             f"{what}[{what}.snapshot_id == {what}.snapshot_id.max()]"
         )
     stated = {name: frame[name].to_numpy() for name in _COMPARED if name in frame}
-    codes = number_rows(*(name.codes for name in names))
-    return frame.iloc[distinct_states(codes, stated, names, what)].reset_index(drop=True)
+    return frame.iloc[distinct_states(stated, names, what)].reset_index(drop=True)

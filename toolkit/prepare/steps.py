@@ -1,4 +1,4 @@
-"""Steps: fills in the order of execution, with the positions before and after each one; legs.
+"""Steps: fills in the order of execution, with the positions before and after each one.
 
 Positions, entry prices, lots and round trips depend on all earlier fills. A chain is the fills of
 one account in one coin. Fills are sorted by chain, time and ``tx_index``.
@@ -15,9 +15,7 @@ Positions are whole numbers of a unit of their chain, so that they compare exact
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import NO_TIME, Table, filled
+from toolkit.prepare.groups import row_before, starts_group
 from toolkit.prepare.money import is_outcome, is_perp
 from toolkit.rules.spot_cost import WEI
 
@@ -33,13 +32,15 @@ POSITION_COLUMNS = ("coin", "px", "sz", "side", "time", "start_position", "close
 _DIGITS = 15  # of a float64 that are always exact
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Steps:
     """Fills in the order of execution, by user, coin and time; an array has one value per fill.
+
+    A missing size or position counts as 0.
 
     - ``rows``: the row of the prepared table
     - ``chain``: the number of the chain, ascending
     - ``first``, ``last``: whether it is the first or the last fill of its chain
+    - ``heads``: the first fill of each chain
     - ``ms``: the time
     - ``start``, ``change``, ``end``: the position before the fill, its change by px, and the
       position after it, in units of the chain
@@ -53,33 +54,66 @@ class Steps:
     - ``users``, ``coins``: the names, sorted; a fill's own are at ``user`` and ``coin``
     """
 
-    rows: Ints
-    chain: Ints
-    first: Flags
-    last: Flags
-    ms: Ints
-    start: Ints
-    change: Ints
-    end: Ints
-    fee: Ints
-    scale: Floats
-    spot: Flags
-    tolerance: Ints
-    gap: Ints
-    is_gap: Flags
-    same_start: Flags
-    user: Ints
-    coin: Ints
-    users: list[str]
-    coins: list[str]
+    def __init__(self, table: Table, token_fee: Floats) -> None:
+        users, coins = table.text("user", blank=True).sorted(), table.text("coin").sorted()
+        chain, ms = users.codes * len(coins.values) + coins.codes, table.ms("time")
+        if (missing := ms == NO_TIME).any():
+            ms = np.where(missing, ms.max(initial=0) + 1, ms)
+        order, chains, tied = _sort_rows(table, chain, ms)
+        self.first = first = starts_group(chains)
+        self.last = np.append(first[1:], True)[: len(first)]
+        self.chain = number = np.cumsum(first) - 1
+        self.heads = heads = np.flatnonzero(first)
+        self.users, self.coins = users.values, coins.values
+        self.user, self.coin = (each.codes[order[heads]][number] for each in (users, coins))
+        names = [coins.values[code] for code in coins.codes[order[heads]].tolist()]
+        self.spot = np.array([not is_perp(name) for name in names], dtype=bool)[number]
+        stated, size = (filled(table.number(n))[order] for n in ("start_position", "sz"))
+        signed = size * table.text("side").facts(lambda side: 1.0 if side == "B" else -1.0)[order]
+        by_chain = grid(np.maximum(np.abs(stated), np.abs(stated + signed)), heads, names)
+        self.scale = scale = by_chain[number]
+        start, change = (np.rint(each * scale).astype(np.int64) for each in (stated, signed))
+        fee = np.zeros(len(order), dtype=np.int64)
+        if token_fee.any():
+            fee = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
+        end = start + change - fee
+        if tied.any() and _breaks(number, start, end).any():
+            place = _order_ties(tied, number, start, end)
+            order, start, change, end, fee = (
+                values[place] for values in (order, start, change, end, fee)
+            )
+        self.tolerance = np.zeros(len(order), dtype=np.int64)
+        if self.spot.any():
+            self.tolerance = self._find_tolerance(by_chain, start, change, end)
+            # A sell of one unit more is rounding.
+            end = np.where((end < 0) & (end >= -self.tolerance), 0, end)
+        self.rows, self.ms, self.fee = order, ms[order], fee
+        self.start, self.change, self.end = start, change, end
+        self.gap = np.where(first, 0, start - row_before(end))
+        self.is_gap = self.gap != 0
+        near = np.abs(self.gap) <= row_before(self.tolerance)
+        self.same_start = self.spot & near & (start != 0)
+
+    def _find_tolerance(self, by_chain: Floats, start: Ints, change: Ints, end: Ints) -> Ints:
+        """Return how far the next recorded balance may differ.
+
+        It may differ from the balance after the previous fill by one unit of the recorded precision
+        (docs/live_service.md, section 3): 1e-8, or one unit of the decimals in which balances and
+        sizes of the coin are written, if the computed balance has more decimals.
+        """
+        divisor = np.gcd(*(np.gcd.reduceat(each, self.heads) for each in (start, change)))
+        written = np.ones(len(divisor), dtype=np.int64)
+        for power in range(1, WEI + 1):
+            written[(divisor % 10**power == 0) & (by_chain >= 10**power)] = 10**power
+        unit = written[self.chain]
+        return np.where(self.spot, np.where(end % unit == 0, 1, unit), 0)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def places(self) -> dict[tuple[str, str], int]:
         """Return the number of each chain by user and coin."""
-        heads = np.flatnonzero(self.first)
-        users, coins = self.user[heads].tolist(), self.coin[heads].tolist()
+        users, coins = (codes[self.heads].tolist() for codes in (self.user, self.coin))
         pairs = zip(users, coins, strict=True)
         return {(self.users[u], self.coins[c]): n for n, (u, c) in enumerate(pairs)}
 
@@ -105,14 +139,28 @@ def check_positions(table: Table, needed: tuple[str, ...] = POSITION_COLUMNS) ->
         )
 
 
-def sort_steps(table: Table, token_fee: Floats) -> Steps:
-    """Return fills in the order of execution; a missing size or position counts as 0.
+def grid(values: Floats, heads: Ints, coins: Sequence[str], most: int = WEI) -> Floats:
+    """Return for each chain a power of ten that turns its values into whole numbers.
 
-    - ``token_fee``: the fee of each fill in the base token
+    - ``values``: not negative, by chain
+    - ``heads``, ``coins``: the first place and the coin of each chain; outcome tokens share one
+      power of ten, because they are swapped for each other
+    - ``most``: the largest number of decimals
     """
-    users, coins = table.text("user", blank=True).sorted(), table.text("coin").sorted()
-    chain, ms = users.codes * len(coins.values) + coins.codes, table.ms("time")
-    ms = np.where(ms == NO_TIME, ms.max(initial=0) + 1, ms)
+    if not len(heads):
+        return np.zeros(0)
+    largest = np.maximum.reduceat(values, heads)
+    decimals = np.minimum(most, _DIGITS - np.ceil(np.log10(np.maximum(largest, 1e-12))))
+    if (together := np.array([is_outcome(coin) for coin in coins])).any():
+        decimals[together] = decimals[together].min()
+    return np.asarray(np.power(10.0, decimals))
+
+
+def _sort_rows(table: Table, chain: Ints, ms: Ints) -> tuple[Ints, Ints, Flags]:
+    """Return rows by chain, time and transaction, their chains, and which are tied with the next.
+
+    - ``chain``, ``ms``: the chain and the time of each row
+    """
     begin = int(ms.min(initial=ms.max(initial=0)))
     bits = int(ms.max(initial=begin) - begin).bit_length()
     if int(chain.max(initial=0)).bit_length() + bits > 62:
@@ -132,80 +180,7 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
             order = np.lexsort((tx, rows_key))
             sorted_tx = tx[order]
         tied &= sorted_tx[1:] == sorted_tx[:-1]
-
-    first = np.diff(key >> bits, prepend=-1) != 0
-    heads, number = np.flatnonzero(first), np.cumsum(first) - 1
-    user, coin = (codes[order[heads]] for codes in (users.codes, coins.codes))
-    names = [coins.values[code] for code in coin.tolist()]
-    spot = np.array([not is_perp(name) for name in names], dtype=bool)[number]
-    outcome = np.array(list(map(is_outcome, names)), dtype=bool)
-    stated, size = (filled(table.number(name))[order] for name in ("start_position", "sz"))
-    signed = np.where(table.text("side").facts("B".__eq__)[order], size, -size)
-    by_chain = grid(np.maximum(np.abs(stated), np.abs(stated + signed)), heads, outcome)
-    scale = by_chain[number]
-    start, change = (np.rint(values * scale).astype(np.int64) for values in (stated, signed))
-    fee = np.zeros(len(order), dtype=np.int64)
-    if token_fee.any():
-        fee = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
-    end = start + change - fee
-    if tied.any() and _breaks(number, start, end).any():
-        place = _order_ties(tied, number, start, end)
-        order, start, change, end, fee = (
-            values[place] for values in (order, start, change, end, fee)
-        )
-    # A recorded balance may differ from the balance after the previous fill by one unit of the
-    # recorded precision (docs/live_service.md, section 3): 1e-8, or one unit of the decimals in
-    # which balances and sizes of the coin are written, if the computed balance has more decimals.
-    tolerance = np.zeros(len(order), dtype=np.int64)
-    if spot.any():
-        divisor = np.gcd(np.gcd.reduceat(start, heads), np.gcd.reduceat(change, heads))
-        written = np.ones(len(heads), dtype=np.int64)
-        for power in range(1, WEI + 1):
-            written[(divisor % 10**power == 0) & (by_chain >= 10**power)] = 10**power
-        unit = written[number]
-        tolerance = np.where(spot, np.where(end % unit == 0, 1, unit), 0)
-        # A sell of one unit more is rounding.
-        end = np.where((end < 0) & (end >= -tolerance), 0, end)
-    gap = np.where(first, 0, start - np.append(0, end[:-1])[: len(end)])
-    near = np.abs(gap) <= np.append(0, tolerance[:-1])[: len(gap)]
-    return Steps(
-        rows=order,
-        chain=number,
-        first=first,
-        last=np.append(first[1:], True)[: len(first)],
-        ms=ms[order],
-        start=start,
-        change=change,
-        end=end,
-        fee=fee,
-        scale=scale,
-        spot=spot,
-        tolerance=tolerance,
-        gap=gap,
-        is_gap=gap != 0,
-        same_start=spot & near & (start != 0),
-        user=user[number],
-        coin=coin[number],
-        users=users.values,
-        coins=coins.values,
-    )
-
-
-def grid(values: Floats, heads: Ints, together: Flags, most: int = WEI) -> Floats:
-    """Return for each chain a power of ten that turns its values into whole numbers.
-
-    - ``values``: not negative, by chain
-    - ``heads``: the first place of each chain
-    - ``together``: chains that share one power of ten
-    - ``most``: the largest number of decimals
-    """
-    if not len(heads):
-        return np.zeros(0)
-    largest = np.maximum.reduceat(values, heads)
-    decimals = np.minimum(most, _DIGITS - np.ceil(np.log10(np.maximum(largest, 1e-12))))
-    if together.any():
-        decimals[together] = decimals[together].min()
-    return np.asarray(np.power(10.0, decimals))
+    return order, key >> bits, tied
 
 
 def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints:
@@ -316,125 +291,3 @@ def sort_tie(edges: Sequence[tuple[int, int]], before: int | None, after: set[in
     last = [path for path in rest if edges[path[-1]][1] in after][-1:]
     middle = [path for path in rest if path not in last]
     return [number for path in (*first, *middle, *last) for number in path]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Legs:
-    """Legs of fills in the order of execution, and their trips; a flip has two legs.
-
-    One value per leg:
-
-    - ``step``: the number of the step
-    - ``rows``: the row of the prepared table
-    - ``closes``: whether it closes or opens
-    - ``size``: its size, in units of the coin
-    - ``share``: its share of the fill's size
-    - ``is_first``: whether it is the first leg of its fill
-
-    One value per trip:
-
-    - ``heads``, ``tails``: the first and the last leg
-    - ``sign``: 1 for long, -1 for short
-    - ``opened``, ``closed``: whether a fill opened it, and whether a fill closed it
-    - ``status``: ``closed``, ``open``, ``late``, ``broken`` or ``moved``
-    - ``basis``: whether all opening prices are known
-    - ``whole``: whether all that left was sold
-    """
-
-    step: Ints
-    rows: Ints
-    closes: Flags
-    size: Floats
-    share: Floats
-    is_first: Flags
-    heads: Ints
-    tails: Ints
-    sign: Ints
-    opened: Flags
-    closed: Flags
-    status: list[str]
-    basis: Flags
-    whole: Flags
-
-    def sums(self, values: Any, how: np.ufunc = np.add) -> Any:
-        """Return the sum of values of legs by trip, or what another function makes of them."""
-        return how.reduceat(values, self.heads) if len(self.heads) else values[:0]
-
-
-def split_legs(steps: Steps, swaps: Flags) -> Legs:
-    """Return the legs of fills, and the trips that they make.
-
-    - ``swaps``: the rows of the table that swap outcome tokens without cash
-    """
-    start, change, spot = steps.start, steps.change, steps.spot
-    size, end = np.abs(change), steps.end
-    is_opposed = (start != 0) & ((start > 0) != (change > 0))
-    closing = np.where(is_opposed, np.minimum(np.abs(start), size), 0)
-    # A spot balance is never negative: a sell of one unit more is rounding and opens nothing.
-    is_rest = spot & (closing > 0) & (size - closing <= steps.tolerance)
-    opening = np.where(is_rest, 0, size - closing)
-    before = np.append(0, end[:-1])[: len(end)]  # the position after the fill before
-    rounding = steps.same_start
-    gap = steps.is_gap & ~rounding
-    is_new = steps.first | (gap & (~spot | (before == 0)))
-    begins = is_new & (start != 0)  # a trip that no known fill opened
-    alive = (start != 0) & ~(rounding & (before == 0) & ~steps.first)
-    flip = (closing > 0) & (opening > 0) & alive
-    lost = (closing > 0) & ~alive  # a rest of rounding, which no trip has
-
-    step = np.repeat(np.arange(len(steps)), 1 + flip)
-    is_first = np.append(True, np.diff(step) != 0)[: len(step)]
-    closes = (closing > 0)[step] & is_first
-    head = np.where(is_first, (begins | ~alive)[step], True)
-    kept = ~lost[step]
-    step, is_first, closes, head = (values[kept] for values in (step, is_first, closes, head))
-    heads = np.flatnonzero(head)
-    tails = np.append(heads[1:], len(step))[: len(heads)] - 1
-    units = np.where(closes, closing[step], opening[step])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(flip[step] & (size[step] > 0), units / size[step], 1.0)
-    at, tail = step[heads], step[tails]
-    opened = ~(begins[at] & is_first[heads])
-    closed = closes[tails] & ((end[tail] == 0) | flip[tail])
-    # What happens between the last fill of a trip and the next one of its chain.
-    after = np.minimum(tail + 1, max(len(steps) - 1, 0))
-    has_next = (tail + 1 < len(steps)) & ~steps.first[after]
-    ends_in_gap = has_next & gap[after] & ~closed
-    left = ends_in_gap & spot[at] & (start[after] == 0)
-    inner = gap[step] & is_first & ~head
-    moved, came = inner & spot[step], inner & (steps.gap[step] > 0)
-    swap = swaps[steps.rows][step]
-
-    def of_trip(flags: Flags) -> Flags:
-        return np.asarray(np.logical_or.reduceat(flags, heads) if len(heads) else flags[:0])
-
-    broken = ends_in_gap & ~spot[at]
-    status = np.select(
-        [
-            broken,
-            ~opened & steps.first[at],
-            ~opened & spot[at],
-            ~opened,
-            of_trip(moved) | left,
-            closed,
-        ],
-        ["broken", "late", "moved", "broken", "moved", "closed"],
-        "open",
-    )
-    sign = np.where(opened, np.sign(change[at]), np.sign(start[at]))
-    return Legs(
-        step=step,
-        rows=steps.rows[step],
-        closes=closes,
-        size=units / steps.scale[step],
-        share=share,
-        is_first=is_first,
-        heads=heads,
-        tails=tails,
-        sign=sign,
-        opened=opened,
-        closed=closed,
-        status=status.tolist(),
-        basis=opened & ~of_trip(came) & ~of_trip(swap & ~closes),
-        whole=~(of_trip(moved & (steps.gap[step] < 0)) | left) & ~of_trip(swap & closes),
-    )
