@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit.statistics.bootstrap import bootstrap_interval, count_draws, draw_blocks, resample_sums
+from toolkit.statistics.bootstrap import Sampling, bootstrap_interval, count_draws, draw_blocks
 
 
 @pytest.mark.parametrize(("clusters", "mean"), [(3, 0.0), (3, 10.0), (9, 10.0)])
@@ -18,9 +18,8 @@ def test_intervals_of_few_clusters_cover_mean(clusters, mean):
     held = 0
     for seed in range(400):
         each = rng.normal(mean, 1.0, (clusters, 1))
-        low, high = bootstrap_interval(
-            resample_sums(each, 199, seed)[:, 0] / clusters, clusters, 0.95
-        )
+        sums = Sampling(0.95, 199, seed).sums(each)[1:, 0]
+        low, high = bootstrap_interval(sums / clusters, clusters, 0.95)
         held += low <= mean <= high
     assert held / 400 > 0.95 - 2 * np.sqrt(0.95 * 0.05 / 400)
 

@@ -21,27 +21,6 @@ MIN_CLUSTERS = 2
 _WEIGHTS = 4_000_000
 
 
-def resample_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floats:
-    """Return sums over clusters that are drawn with replacement.
-
-    - ``parts`` (array of float, (clusters, figures)): what each cluster adds to each figure
-    - ``draws``: number of resamples. Each has as many clusters as the data.
-    - ``seed``: the same seed draws the same clusters for all figures
-    - ``block``: how many neighbours are drawn together: see `draw_blocks`
-    """
-    count = len(parts)
-    if not count:
-        return np.zeros((draws, parts.shape[1]))
-    rng = np.random.default_rng(seed)
-    # Portions limit the memory: there may be thousands of clusters times a thousand draws.
-    portion = max(1, _WEIGHTS // count)
-    sums = [
-        count_draws(rng, min(portion, draws - first), count, block).astype(np.float64) @ parts
-        for first in range(0, draws, portion)
-    ]
-    return np.concatenate(sums) if sums else np.zeros((0, parts.shape[1]))
-
-
 def count_draws(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
     """Return how often each of `count` clusters is drawn: (draws, count)."""
     return count_codes(draw_blocks(rng, draws, count, block), count)
@@ -85,7 +64,11 @@ def bootstrap_interval(
         return float("nan"), float("nan")
     low, high = np.quantile(kept, [tail, 1 - tail])
     if clusters < _FEW_CLUSTERS:
-        under, over = _student_interval(kept, wide, positive)
+        by_logs = positive and bool((kept > 0).all())
+        scale = np.log(kept) if by_logs else kept
+        ends = np.median(scale) + wide * float(scale.std()) * np.array([-1.0, 1.0])
+        with np.errstate(over="ignore"):
+            under, over = np.exp(ends) if by_logs else ends
         low, high = min(low, under), max(high, over)
     return float(low), float(high)
 
@@ -95,17 +78,6 @@ def _expanded_tail(clusters: int, level: float) -> tuple[float, float]:
     """Return the half width of an interval in standard deviations, and the share beyond it."""
     wide = float(student(level, clusters - 1)) * sqrt(clusters / (clusters - 1))
     return wide, float(scipy_part("special").ndtr(-wide))
-
-
-def _student_interval(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:
-    """Return the median minus and plus so many standard deviations; positive stays positive."""
-    if not positive or (values <= 0).any():
-        middle, reach = float(np.median(values)), deviations * float(values.std())
-        return middle - reach, middle + reach
-    logs = np.log(values)
-    middle, reach = float(np.median(logs)), deviations * float(logs.std())
-    with np.errstate(over="ignore"):
-        return float(np.exp(middle - reach)), float(np.exp(middle + reach))
 
 
 @dataclass(frozen=True)
@@ -128,9 +100,24 @@ class Sampling:
         return float(whole[0]), *bootstrap_interval(values[:, 0], count, self.level), count
 
     def sums(self, parts: Floats) -> Floats:
-        """Return the sums over all clusters, and those of each resample below them."""
-        drawn = resample_sums(parts, self.draws, self.seed, self.block)
-        return np.vstack([parts.sum(axis=0), drawn])
+        """Return the sums over all clusters, and below them those of each resample.
+
+        A resample draws as many clusters as there are, with replacement. The same seed draws the
+        same clusters for all figures.
+
+        - ``parts`` (array of float, (clusters, figures)): what each cluster adds to each figure
+        """
+        count = len(parts)
+        if not count:
+            return np.zeros((1 + self.draws, parts.shape[1]))
+        sums = [parts.sum(axis=0)[None, :]]
+        rng = np.random.default_rng(self.seed)
+        # Portions limit the memory: there may be thousands of clusters times a thousand draws.
+        portion = max(1, _WEIGHTS // count)
+        for first in range(0, self.draws, portion):
+            drawn = count_draws(rng, min(portion, self.draws - first), count, self.block)
+            sums.append(drawn.astype(np.float64) @ parts)
+        return np.concatenate(sums)
 
 
 def bootstrap_ratios(

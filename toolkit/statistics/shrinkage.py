@@ -47,7 +47,9 @@ def shrink_estimates(values: Floats, errors: Floats, level: float) -> Shrinkage:
     typical = float(weights @ variances / weights.sum()) + between
     surprise = 2 / (k - 3) * factor**2 * typical * weights * (values - mean) ** 2
     half = normal(level) * np.sqrt(variances * (1 - (k - 1) / k * factor) + surprise)
-    reach = float(student(level, k - 1) * _mean_error(values, weights, mean))
+    # Standard error of the weighted mean by Hartung and Knapp (2001).
+    mismatch = float(weights @ (values - mean) ** 2) / (k - 1)
+    reach = float(student(level, k - 1) * np.sqrt(mismatch / weights.sum()))
     ends = (
         _solve_spread(values, variances, scipy_part("special").chdtri(k - 1, 1 - share))
         for share in ((1 + level) / 2, (1 - level) / 2)
@@ -60,12 +62,6 @@ def shrink_estimates(values: Floats, errors: Floats, level: float) -> Shrinkage:
         (mean, mean - reach, mean + reach),
         (float(np.sqrt(between)), low, high),
     )
-
-
-def _mean_error(values: Floats, weights: Floats, mean: float) -> float:
-    """Return the standard error of a weighted mean (Hartung and Knapp, 2001)."""
-    mismatch = float(weights @ (values - mean) ** 2) / (len(values) - 1)
-    return float(np.sqrt(mismatch / weights.sum()))
 
 
 def _solve_spread(values: Floats, variances: Floats, wanted: float) -> float:

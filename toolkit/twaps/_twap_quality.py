@@ -6,8 +6,8 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import warn_caller
 from toolkit.execution._quotes import reference_prices
-from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.prepare.groups import group_columns, number_groups, sum_groups
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
+from toolkit.prepare.groups import group_columns, number_groups, starts_group, sum_groups
 from toolkit.prepare.prices import PriceHistory, make_history
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book, warn_missing_directions
@@ -111,18 +111,13 @@ def quality(
     first, last = np.full(len(orders), np.iinfo(np.int64).max), np.full(len(orders), NO_TIME)
     np.minimum.at(first, group, ms)
     np.maximum.at(last, group, ms)
-    found = np.full((len(orders), 3), np.nan)
-    tapes = _read_tapes(trades)
-    for coin, places in orders.groupby("coin").indices.items():
-        if coin in tapes:
-            found[places] = _order_benchmarks(*tapes[coin], first[places], last[places])
-    vwap, twap, volume = found.T
     one = rows[np.unique(group, return_index=True)[1]]
-    arrival, age = _arrival_prices(trades, prices, max_age_secs).before(
-        slices.text("coin").take(one), first, round(max_age_secs * SECOND)
-    )
+    coin = slices.text("coin").take(one)
+    vwap, twap, volume = _tape_benchmarks(trades, coin, first, last).T
+    marks, age_ms = _arrival_prices(trades, prices, max_age_secs), round(max_age_secs * SECOND)
+    arrival, age = marks.before(coin, first, age_ms)
     px, sign = usd / size, read_signs(slices.text("side"))[one]
-    marks = {"vwap": vwap, "twap": twap, "arrival": arrival}
+    benchmarks = {"vwap": vwap, "twap": twap, "arrival": arrival}
     columns = {
         **orders,
         "side": slices.text("side").texts(one),
@@ -136,8 +131,8 @@ def quality(
         "arrival_px": arrival,
         "arrival_age_secs": age,
         "share": size / volume,
-        **{f"vs_{name}_bps": sign * (mark - px) / mark * 1e4 for name, mark in marks.items()},
-        **{f"vs_{name}_usd": sign * (mark - px) * size for name, mark in marks.items()},
+        **{f"vs_{name}_bps": sign * (each - px) / each * 1e4 for name, each in benchmarks.items()},
+        **{f"vs_{name}_usd": sign * (each - px) * size for name, each in benchmarks.items()},
     }
     inputs = {"fills": slices.frame, "tape": trades.frame, "prices": prices}
     return finish(pd.DataFrame(columns), inputs, helper="twaps.quality")
@@ -163,45 +158,37 @@ def _arrival_prices(tape: Table, prices: Frame | None, max_age_secs: float) -> P
     return make_history("mid_px", tape.text("coin"), tape.ms(), np.full(len(tape), np.nan))
 
 
-def _read_tapes(tape: Table) -> dict[str, tuple[Ints, Floats, Floats]]:
-    """Return times, sizes and notionals of each coin's trades, one for each millisecond."""
-    coin, ms, px, sz = tape.text("coin"), tape.ms(), tape.number("px"), tape.number("sz")
-    used = ~_is_repeated(coin.codes, tape.ids("tid")[0]) & (sz > 0) & ~np.isnan(px)
-    used &= ~is_off_book(tape)
-    rows = np.flatnonzero(used & (ms != NO_TIME))
-    rows = rows[np.lexsort((ms[rows], coin.codes[rows]))]
-    code, ms, sz, ntl = coin.codes[rows], ms[rows], sz[rows], (px * sz)[rows]
-    first = np.flatnonzero((np.diff(code, prepend=-1) != 0) | (np.diff(ms, prepend=0) != 0))
-    if not len(first):
-        return {}
-    code, ms = code[first], ms[first]
-    sz, ntl = np.add.reduceat(sz, first), np.add.reduceat(ntl, first)
-    edges = np.searchsorted(code, np.arange(len(coin.values) + 1))
-    return {
-        name: (ms[begin:end], sz[begin:end], ntl[begin:end])
-        for name, begin, end in zip(coin.values, edges[:-1], edges[1:], strict=True)
-        if begin < end
-    }
-
-
-def _order_benchmarks(time: Ints, sz: Floats, ntl: Floats, first: Ints, last: Ints) -> Floats:
+def _tape_benchmarks(tape: Table, coins: Names, first: Ints, last: Ints) -> Floats:
     """Return the market's prices while orders ran: (orders, 3).
 
     These are the mean weighted by size, the mean weighted by duration, and the volume.
     """
-    px = ntl / sz
-    sizes, notionals = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
-    area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])  # price times milliseconds
-    # The price that stands at the first and at the last fill.
-    places = [np.searchsorted(time, ms, "right") - 1 for ms in (first, last)]
-    since, until = (
-        np.where(place >= 0, area[place] + px[place] * (ms - time[place]), np.nan)
-        for place, ms in zip(places, (first, last), strict=True)
-    )
-    begin, end = np.searchsorted(time, first, "left"), places[1] + 1
-    volume = np.where(end > begin, sizes[end] - sizes[begin], np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (until - since) / (last - first)
-    alone = np.where(places[0] >= 0, px[places[0]], np.nan)
-    vwap = (notionals[end] - notionals[begin]) / volume
-    return np.column_stack([vwap, np.where(last > first, mean, alone), volume])
+    coin, ms, px, sz = tape.text("coin"), tape.ms(), tape.number("px"), tape.number("sz")
+    used = ~_is_repeated(coin.codes, tape.ids("tid")[0]) & (sz > 0) & ~np.isnan(px)
+    rows = np.flatnonzero(used & ~is_off_book(tape) & (ms != NO_TIME))
+    rows = rows[np.lexsort((ms[rows], coin.codes[rows]))]
+    # Trades of one millisecond count as one.
+    starts = np.flatnonzero(starts_group(coin.codes[rows], ms[rows]))
+    all_sizes, all_ntl = (np.add.reduceat(part[rows], starts) for part in (sz, px * sz))
+    codes, times = coin.codes[rows][starts], ms[rows][starts]
+    wanted, found = coins.among(coin), np.full((len(first), 3), np.nan)
+    for code in np.unique(wanted):
+        begin, end = np.searchsorted(codes, (code, code + 1))
+        if begin == end:
+            continue
+        time, size, ntl = (each[begin:end] for each in (times, all_sizes, all_ntl))
+        price, own = ntl / size, wanted == code
+        sizes, notionals, area = (  # the last one is price times milliseconds
+            np.append(0.0, np.cumsum(part)) for part in (size, ntl, price[:-1] * np.diff(time))
+        )
+        # The price that stands at the first and at the last fill.
+        moments = np.stack([first[own], last[own]])
+        places = np.searchsorted(time, moments, "right") - 1
+        at = np.where(places >= 0, area[places] + price[places] * (moments - time[places]), np.nan)
+        left, right = np.searchsorted(time, moments[0], "left"), places[1] + 1
+        volume = np.where(right > left, sizes[right] - sizes[left], np.nan)
+        lasts = moments[1] - moments[0]
+        alone = np.where(places[0] >= 0, price[places[0]], np.nan)
+        twap = np.divide(at[1] - at[0], lasts, out=alone, where=lasts > 0)
+        found[own] = np.column_stack([(notionals[right] - notionals[left]) / volume, twap, volume])
+    return found

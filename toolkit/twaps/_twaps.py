@@ -179,7 +179,13 @@ def pressure(
     columns_by = pd.DataFrame(columns, index=range(len(table)))
     group, found_groups = groups.number_groups(columns_by, missing_last=True)
     number = len(found_groups) if keys else 1  # without keys one row, also of no orders
-    runs, px = ~table.flag("waiting")[0], _mark_prices(table, prices)
+    runs, px = ~table.flag("waiting")[0], np.full(len(table), np.nan)
+    if prices is not None:
+        marks = Table(prices, "prices")
+        marks.require(("name", "mark_px"))
+        # A market that is listed twice has one price.
+        known = pd.Series(marks.number("mark_px")).groupby(marks.text("name").texts()).max()
+        px = table.text("market").facts(lambda name: known.get(name, np.nan))
     is_priced = runs & ~np.isnan(px)
     # An order may have executed a little more than its size.
     rest = np.where(runs, np.maximum(table.number("remaining_sz"), 0.0), 0.0)
@@ -202,16 +208,6 @@ def pressure(
     inputs = {"twaps": table.frame, "prices": prices}
     result = pd.DataFrame({**found_groups, **found}, index=range(number))
     return finish(result, inputs, helper="twaps.pressure", by=keys)
-
-
-def _mark_prices(table: Table, prices: Frame | None) -> Floats:
-    """Return the mark price of each order's market; a market that is listed twice has one."""
-    if prices is None:
-        return np.full(len(table), np.nan)
-    marks = Table(prices, "prices")
-    marks.require(("name", "mark_px"))
-    px = pd.Series(marks.number("mark_px")).groupby(marks.text("name").texts().to_numpy()).max()
-    return np.asarray(table.text("market").facts(lambda name: px.get(name, np.nan)))
 
 
 def linked(
