@@ -38,6 +38,20 @@ def type_text(value: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
+def short_amount(value: float) -> str:
+    """Return an amount in as few characters as possible.
+
+    Examples
+    --------
+    >>> [short_amount(value) for value in (500, 1_000, 250_000, 1_000_000)]
+    ['500', '1k', '250k', '1M']
+    """
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
+
+
 def snake_case(name: str) -> str:
     """Return a name in camel case as words in lower case with `_` in front of each capital.
 

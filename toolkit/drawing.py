@@ -22,5 +22,7 @@ def plot_of(kind: type) -> Callable[..., Any]:
     """Return the function of `toolkit.plots` that draws a class of results."""
     if kind not in PLOTS:
         for load in _loaders:
-            load()
+            plots = load()
+            for name in dir(plots):  # the modules of the plots are imported with their names
+                getattr(plots, name)
     return PLOTS[kind]

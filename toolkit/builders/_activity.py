@@ -93,14 +93,14 @@ def activity(
     check_level(level)
     if by not in _PERIODS:
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(_PERIODS)}")
-    rows = read_builder_fills(fills, None, since, until)
-    begin, end, names = rows.begin, rows.end, rows.builder.sorted()
-    is_inside = rows.ms >= begin
-    period = np.where(is_inside, _period_codes(rows.ms, by), _EARLIER)
+    rows, names, begin, end = read_builder_fills(fills, None, since, until)
+    ms, codes = rows["ms"].to_numpy(), rows["builder"].to_numpy()
+    is_inside = ms >= begin
+    period = np.where(is_inside, _period_codes(ms, by), _EARLIER)
     # One row for each builder and period, from the first period of the builder on.
     after = int(_period_codes(np.array([max(end - 1, begin)]), by)[0]) + 1
-    first = np.full(len(names.values), after)
-    np.minimum.at(first, names.codes[is_inside], period[is_inside])
+    first = np.full(len(names), after)
+    np.minimum.at(first, codes[is_inside], period[is_inside])
     length = after - first
     offset = np.cumsum(length) - length
     number = int(length.sum())
@@ -111,7 +111,7 @@ def activity(
         return np.asarray(offset[codes] + at - first[codes])
 
     # Each user of a builder once in each period.
-    builders, users, at = np.unique(np.stack([names.codes, rows.user, period]), axis=1)
+    builders, users, at = np.unique(np.stack([codes, rows["user"], period]), axis=1)
     is_new = (np.diff(builders, prepend=-1) != 0) | (np.diff(users, prepend=-1) != 0)
     is_kept = ~is_new & (np.diff(at, prepend=_EARLIER) == 1)
     is_cell = at != _EARLIER
@@ -121,8 +121,10 @@ def activity(
     )
     before = np.append(0, active[:-1])[:number]
     before[offset[length > 0]] = 0
-    row = place(names.codes[is_inside], period[is_inside])
-    volume, usd = (sum_groups(row, each[is_inside], number) for each in (rows.volume, rows.usd))
+    row = place(codes[is_inside], period[is_inside])
+    volume, usd = (
+        sum_groups(row, rows[name].to_numpy()[is_inside], number) for name in ("volume", "usd")
+    )
     # The sums of all builders in the period.
     same = periods - periods.min(initial=after)
     volumes, fees = (np.bincount(same, each)[same] for each in (volume, usd))
@@ -132,7 +134,7 @@ def activity(
     low, high = wilson_interval(kept / n, n, normal(level))
     with np.errstate(divide="ignore", invalid="ignore"):
         columns = {
-            "builder": Names(code, names.values).texts(),
+            "builder": Names(code, names).texts(),
             "time": utc_times(start),
             "active": active,
             "new": new,
@@ -152,7 +154,7 @@ def activity(
     result = pd.DataFrame(columns)
     if builder is not None:
         result = result[result["builder"] == builder.lower()]
-    return finish(result, {"fills": rows.table.frame}, helper="builders.activity", by=by)
+    return finish(result, {"fills": fills}, helper="builders.activity", by=by)
 
 
 def _period_codes(ms: Ints, by: PeriodName) -> Ints:

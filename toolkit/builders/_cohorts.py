@@ -1,14 +1,13 @@
 """Users of a builder over time: weekly cohorts, and the lifetime value of a user."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.builders._revenue import NEEDED, read_builder_trades, read_earnings
-from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.door import Frame, utc_times
 from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.provenance import finish, state_provenance
 from toolkit.statistics.estimate import Estimate, check_level
@@ -68,19 +67,18 @@ def cohorts(
     0    0      2     2.0        1.0
     1    1      2     1.0        0.5
     """
-    rows = read_builder_fills(fills, builder, since, until)
-    first_ms = _first_times(rows)
-    rows, first_ms = rows.take(first_ms >= rows.begin), first_ms[first_ms >= rows.begin]
-    begin, end = rows.begin - FIRST_MONDAY, rows.end - FIRST_MONDAY
-    week, cohort = (rows.ms - FIRST_MONDAY) // WEEK, (first_ms - FIRST_MONDAY) // WEEK
+    rows, _, begin, end = read_builder_fills(fills, builder, since, until)
+    rows = rows[rows["first"] >= begin]
+    begin, end = begin - FIRST_MONDAY, end - FIRST_MONDAY
+    week, cohort = ((rows[name].to_numpy() - FIRST_MONDAY) // WEEK for name in ("ms", "first"))
     starts, code = np.unique(cohort, return_inverse=True)
     # Every cohort at every age that has begun; the last week may still run.
     ages = np.maximum(-(-end // WEEK) - starts, 1)
     offset = np.cumsum(ages) - ages
     number = int(ages.sum())
     place = offset[code] + week - cohort
-    user_weeks = np.unique(place * len(rows.names) + rows.user) // len(rows.names)
-    active = np.bincount(user_weeks, minlength=number)
+    is_repeat = pd.DataFrame({"place": place, "user": rows["user"].to_numpy()}).duplicated()
+    active = np.bincount(place[~is_repeat], minlength=number)
     users = np.repeat(active[offset], ages)
     start = np.repeat(starts, ages)
     age = np.arange(number) - np.repeat(offset, ages)
@@ -88,8 +86,8 @@ def cohorts(
     known = {
         "active": active.astype(np.float64),
         "retention": active / users,
-        "volume": sum_groups(place, rows.volume, number),
-        "revenue": sum_groups(place, rows.usd, number),
+        "volume": sum_groups(place, rows["volume"].to_numpy(), number),
+        "revenue": sum_groups(place, rows["usd"].to_numpy(), number),
     }
     columns = {
         "cohort": utc_times(start * WEEK + FIRST_MONDAY),
@@ -99,14 +97,7 @@ def cohorts(
         "complete": over,
         "earlier": start <= begin // WEEK,
     }
-    return finish(pd.DataFrame(columns), {"fills": rows.table.frame}, helper="builders.cohorts")
-
-
-def _first_times(rows: "BuilderFills") -> Ints:
-    """Return the time of the first fill of each row's user."""
-    first = np.full(len(rows.names), np.iinfo(np.int64).max)
-    np.minimum.at(first, rows.user, rows.ms)
-    return first[rows.user]
+    return finish(pd.DataFrame(columns), {"fills": fills}, helper="builders.cohorts")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -202,23 +193,21 @@ def lifetime_value(
     check_level(level)
     if weeks < 1:
         raise ValueError(f"weeks must be at least 1, not {weeks}")
-    rows = read_builder_fills(fills, builder, None, until)
-    first = _first_times(rows)
-    _, user = np.unique(rows.user, return_inverse=True)
-    number = int(user.max(initial=-1)) + 1
-    watched = np.zeros(number)
-    watched[user] = (rows.end - first) // WEEK
-    age = (rows.ms - first) // WEEK
+    rows, _, _, end = read_builder_fills(fills, builder, None, until)
+    first = rows.groupby("user")["first"].min()
+    user, number = np.searchsorted(first.index, rows["user"]), len(first)
+    watched = ((end - first) // WEEK).to_numpy(np.float64)
+    age = ((rows["ms"] - rows["first"]) // WEEK).to_numpy()
     inside = age < weeks
-    place = user[inside] * weeks + age[inside]
-    money = sum_groups(place, rows.usd[inside], number * weeks).reshape(number, weeks)
+    place, usd = user[inside] * weeks + age[inside], rows["usd"].to_numpy()[inside]
+    money = sum_groups(place, usd, number * weeks).reshape(number, weeks)
     curve = _value_curve(money, watched, level)
     facts = {"helper": "builders.lifetime_value", "level": level}
     names = [f"within {k} week{'s' if k > 1 else ''}" for k in curve["weeks"]]
     params = curve[["low", "high"]].copy()
     params.insert(0, "estimate", curve["value"])
     params.insert(0, "name", pd.Series(names, dtype="str"))
-    state_provenance((params, curve), {"fills": rows.table.frame}, **facts)
+    state_provenance((params, curve), {"fills": fills}, **facts)
     return LifetimeValue(
         params=params,
         n=number,
@@ -255,53 +244,26 @@ def _value_curve(money: Floats, watched: Floats, level: float) -> pd.DataFrame:
     )
 
 
-class BuilderFills(NamedTuple):
-    """Fills of a builder or of all; arrays have one value for each fill.
-
-    - ``table``: the fills that were passed
-    - ``names``: the names of users
-    - ``user``: user of each fill, as its place in `names`
-    - ``builder``: builder of each fill
-    - ``ms``, ``volume``, ``usd``: time, volume in USD, builder fee in USD
-    - ``begin``, ``end``: when all fills begin and end
-    """
-
-    table: Table
-    names: list[str]
-    user: Ints
-    builder: Names
-    ms: Ints
-    volume: Floats
-    usd: Floats
-    begin: int
-    end: int
-
-    def take(self, rows: Flags) -> "BuilderFills":
-        """Return some of the fills."""
-        return self._replace(
-            user=self.user[rows], builder=self.builder.take(rows), ms=self.ms[rows],
-            volume=self.volume[rows], usd=self.usd[rows],
-        )  # fmt: skip
-
-
 def read_builder_fills(
     fills: Frame, builder: str | None, since: Time | None, until: Time | None
-) -> BuilderFills:
+) -> tuple[pd.DataFrame, list[str], int, int]:
     """Return the fills of a builder, or of all (None).
 
     Fills before `since` are included, because they show which users are not new.
     """
-    table, rows = read_builder_trades(fills, builder, ("user", *NEEDED))
-    every, ms, user, earned = table.ms(), rows.ms(), rows.text("user"), read_earnings(rows)
-    found = BuilderFills(
-        table=table,
-        names=user.values,
-        user=user.codes,
-        builder=rows.text("builder"),
-        ms=ms,
-        volume=earned.volume,
-        usd=earned.usd,
-        begin=to_ms(since) if since is not None else int(every.min()) if len(every) else 0,
-        end=to_ms(until) if until is not None else int(every.max(initial=-1)) + 1,
+    table, trades = read_builder_trades(fills, builder, ("user", *NEEDED))
+    every, names = table.ms(), trades.text("builder").sorted()
+    volume, usd, _ = read_earnings(trades)
+    rows = pd.DataFrame(
+        {
+            "user": trades.text("user").codes,
+            "builder": names.codes,
+            "ms": trades.ms(),
+            "volume": volume,
+            "usd": usd,
+        }
     )
-    return found.take(ms < found.end)
+    begin = to_ms(since) if since is not None else int(every.min()) if len(every) else 0
+    end = to_ms(until) if until is not None else int(every.max(initial=-1)) + 1
+    rows = rows[rows["ms"] < end]
+    return rows.assign(first=rows.groupby("user")["ms"].transform("min")), names.values, begin, end

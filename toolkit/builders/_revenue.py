@@ -8,7 +8,6 @@ tokens are not trades and count nowhere (docs/live_service.md, sections 2 and 7)
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -85,16 +84,16 @@ def revenue(
     table, rows = read_builder_trades(fills, builder, NEEDED)
     group, groups = group_rows(rows, keys)
     number = len(groups)
-    earned = read_earnings(rows)
-    usd = sum_groups(group, earned.usd, number)
-    known = sum_groups(group, np.where(earned.is_unpriced, 0.0, earned.volume), number)
+    volume, earned, is_unpriced = read_earnings(rows)
+    usd = sum_groups(group, earned, number)
+    known = sum_groups(group, np.where(is_unpriced, 0.0, volume), number)
     columns = {
         **groups,
         "fills": np.bincount(group, minlength=number),
-        "volume": sum_groups(group, earned.volume, number),
+        "volume": sum_groups(group, volume, number),
         "revenue": usd,
         "fee_bps": ratio(usd, known) * 1e4,
-        "unpriced": np.bincount(group[earned.is_unpriced], minlength=number),
+        "unpriced": np.bincount(group[is_unpriced], minlength=number),
     }
     result = pd.DataFrame(columns, index=range(number))
     return finish(result, {"fills": table.frame}, helper="builders.revenue", by=keys)
@@ -124,28 +123,18 @@ def read_builder_trades(
     return table, rows
 
 
-class Earnings(NamedTuple):
-    """What a builder earns on fills: arrays with one value for each fill.
+def read_earnings(rows: Table) -> tuple[Floats, Floats, Flags]:
+    """Return volume, builder fee, and whether the fee has no known price, of each fill.
 
-    - ``volume``: px * sz, in USD
-    - ``usd``: builder fee in USD; 0 without a price
-    - ``is_unpriced``: whether the fee is in a token without a price
+    The fee is in USD; collateral and quote tokens count at par. A fee without a price counts as 0.
     """
-
-    volume: Floats
-    usd: Floats
-    is_unpriced: Flags
-
-
-def read_earnings(rows: Table) -> Earnings:
-    """Return what the builder earns on each fill; collateral and quote tokens count at par."""
     px, fee = rows.number("px"), np.nan_to_num(rows.number("builder_fee"))
     tokens = rows.text("fee_token", blank=True)
     has_price = tokens.facts(CASH.__contains__)
     has_price |= rows.text("coin").facts(lambda coin: ":" in coin or not is_perp(coin))
     # The price of the fill converts a fee in the token that is bought.
     usd = np.where(is_in_base(rows, tokens), fee * px, fee)
-    return Earnings(px * rows.number("sz"), np.where(has_price, usd, 0.0), ~has_price & (fee != 0))
+    return px * rows.number("sz"), np.where(has_price, usd, 0.0), ~has_price & (fee != 0)
 
 
 def routing(fills: Frame, builder: str, by: str | Iterable[str] | None = None) -> pd.DataFrame:
@@ -290,7 +279,12 @@ def attach_rate(
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = top / base
         off = sum_groups(group_of_pair, (above - rate[group_of_pair] * below) ** 2, number)
-        low, high = _ratio_interval(rate, np.sqrt(off) / base, count, level)
+        # The interval is that of the logit, from the differences between users.
+        inside = np.where((rate > 0) & (rate < 1), rate, np.nan)
+        error = np.sqrt(off) / base * np.sqrt(count / np.where(count > 1, count - 1, np.nan))
+        reach = error * student(level, np.maximum(count - 1, 1))
+        wide, logit = reach / (inside * (1 - inside)), np.log(inside / (1 - inside))
+        low, high = (1 / (1 + np.exp(side * wide - logit)) for side in (1, -1))
     columns = {
         **groups,
         "users": count,
@@ -302,19 +296,6 @@ def attach_rate(
     result = pd.DataFrame(columns, index=range(number))
     facts = {"helper": "builders.attach_rate", "by": keys, "level": level}
     return finish(result, {"fills": table.frame}, **facts)
-
-
-def _ratio_interval(rate: Floats, off: Floats, users: Ints, level: float) -> tuple[Floats, Floats]:
-    """Return the interval of a ratio over users, on the logit scale; missing at 0 and 1.
-
-    - ``off``: root of the sum of squares of the users' residuals, as a share
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside = np.where((rate > 0) & (rate < 1), rate, np.nan)
-        error = off * np.sqrt(users / np.where(users > 1, users - 1, np.nan))
-        reach = error * student(level, np.maximum(users - 1, 1))
-        wide, logit = reach / (inside * (1 - inside)), np.log(inside / (1 - inside))
-        return 1 / (1 + np.exp(wide - logit)), 1 / (1 + np.exp(-wide - logit))
 
 
 def _read_routes(fills: Frame, builder: str) -> tuple[Table, Ints, Ints, Floats]:

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.plots import axes, formats, style
-from toolkit.plots.axes import Panel
 from toolkit.plots.style import Look, PanelLook
 
 _ALL: Final = "all"
@@ -18,7 +17,7 @@ _NOT_GROUPS: Final = {
 }  # fmt: skip
 
 
-@style.draws_result
+@style.draws_result("Lorenz curve of account values")
 def lorenz_curve(lorenz: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the share of all value that the poorest accounts have together.
 
@@ -47,8 +46,6 @@ def lorenz_curve(lorenz: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'accounts, poorest first, %'
     """
     panel = style.open_panel(lorenz, look, (4.8, 4.4))
-    if lorenz.empty:
-        return panel.no_data("Lorenz curve of account values")
     ax, theme = panel.ax, panel.theme
     x, y = 100 * lorenz["accounts"].to_numpy(), 100 * lorenz["value"].to_numpy()
     ax.plot([0, 100], [0, 100], color=theme.muted, linestyle="--", linewidth=1, label="all equal")
@@ -56,8 +53,7 @@ def lorenz_curve(lorenz: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     ax.plot(x, y, color=theme.good, linewidth=2, label="accounts")
     ax.grid(True, axis="x", color=theme.grid, linewidth=0.8)
     ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
-    panel.label_axes("accounts, poorest first, %", "share of all value, %")
-    panel.add_legend(ncols=2)
+    panel.label_axes("accounts, poorest first, %", "share of all value, %", legend=2)
     half, most = np.interp([50, 90], x, y)
     gini = 1 - 2 * np.trapezoid(lorenz["value"], lorenz["accounts"])
     return panel.finish(
@@ -66,7 +62,7 @@ def lorenz_curve(lorenz: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     )
 
 
-@style.draws_result
+@style.draws_result("Moves of accounts between classes of value")
 def migration_map(migration: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the moves of accounts between classes of value.
 
@@ -97,22 +93,20 @@ def migration_map(migration: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     ['3']
     """
     panel = style.open_panel(migration, look, (6.4, 4.4))
-    rows = migration[migration["accounts"] > 0] if len(migration) else migration
-    if rows.empty:
-        return panel.no_data("Moves of accounts between classes of value")
-    classes = list(dict.fromkeys([*migration["from_class"], *migration["to_class"]]))
+    rows = style.not_empty(migration[migration["accounts"] > 0])
+    # The classes are in their order in the result, which has all of them.
+    classes = dict.fromkeys([*migration["from_class"], *migration["to_class"]])
+    wide: Any = rows.pivot(index="from_class", columns="to_class")
     first, second = (
-        [name for name in classes if name in set(rows[side])] for side in ("from_class", "to_class")
+        [name for name in classes if name in names]
+        for names in (wide.index, wide["accounts"].columns)
     )
     share, count = (
-        rows.pivot(index="from_class", columns="to_class", values=name)
-        .reindex(index=first, columns=second).fillna(0).to_numpy()
-        for name in ("share", "accounts")
-    )  # fmt: skip
-    texts = np.vectorize(lambda number: f"{number:,.0f}" if number else "", otypes=[object])(count)
+        wide[name].reindex(index=first, columns=second).fillna(0) for name in ("share", "accounts")
+    )
+    texts = count.map(lambda number: f"{number:,.0f}" if number else "")
     panel.draw_cells(share, texts, ("background", "good"), 0, 1, fontsize=9)
-    panel.ax.set_xticks(range(len(second)), second, rotation=20 if len(second) > 5 else 0)
-    panel.ax.set_yticks(range(len(first)), first)
+    panel.ax.tick_params(axis="x", rotation=20 if count.shape[1] > 5 else 0)
     panel.label_axes("value afterwards, USD", "value at first, USD")
     both = rows[(rows["from_class"] != "absent") & (rows["to_class"] != "absent")]
     stayed = both.loc[both["from_class"] == both["to_class"], "accounts"].sum()
@@ -127,7 +121,7 @@ def migration_map(migration: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 def positioning(positioning: pd.DataFrame, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
 def positioning(positioning: pd.DataFrame, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Positioning")
 def positioning(positioning: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw the net long share of accounts of each size, and the gain of their open positions.
 
@@ -167,9 +161,7 @@ def positioning(positioning: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure 
     groups = [name for name in rows.columns if name not in _NOT_GROUPS]
     for group in groups:
         axes.check_one_part("positioning", group, "positioning", rows, [group])
-    panels = style.open_panels(rows, look, (7.2, 4.6), heights=(1.7, 1) if len(rows) else (1,))
-    if rows.empty:
-        return panels[0].no_data("Positioning")
+    panels = style.open_panels(rows, look, (7.2, 4.6), heights=(1.7, 1))
     name = axes.group_name(tuple(rows[group].iloc[0] for group in groups)) or "all coins"
     sizes = [size for size in dict.fromkeys(rows["size"]) if size != _ALL] or [_ALL]
     axes.check_drawable(len(sizes), axes.MAX_LINES, "size classes")
@@ -178,7 +170,7 @@ def positioning(positioning: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure 
     for panel, label in zip(panels, ("net long share, %", "gain since entry, %"), strict=False):
         panel.add_zero_line(is_edge=True)
         panel.label_axes(y=label, y_ticks=formats.signed_number)
-    panels[0].add_legend(ncols=3)
+    panels[0].add_legend(3)
     panels[0].set_title(name, right=True)
     last = rows[rows["time"] == rows["time"].max()] if "time" in rows else rows
     parts = [
@@ -190,29 +182,26 @@ def positioning(positioning: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure 
     return panels[0].finish(f"Positioning of {name} by size of accounts. {'; '.join(parts)}.")
 
 
-def _draw_series(panels: list[Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
+def _draw_series(panels: list[axes.Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
     for number, size in enumerate(sizes):
         own = rows[rows["size"] == size].sort_values("time")
-        line = panels[0].line_style(number)
+        line = panels[0].line_style(number, marks=False)
         low, high, share = (100 * own[name] for name in ("low", "high", "net_share"))
-        panels[0].draw_band(own["time"], low, high, line.color, alpha=0.12)
+        panels[0].draw_band(own["time"], low, high, line["color"], alpha=0.12)
         label = f"{size} (n = {int(own['accounts'].max()):,})"
         for panel, values in zip(panels, (share, own["gain_bps"] / 100), strict=False):
-            panel.ax.plot(own["time"], values, **line.plain(), linewidth=1.7, label=label)
-    panels[-1].set_time_axis(rows["time"].min(), rows["time"].max())
+            panel.ax.plot(own["time"], values, **line, linewidth=1.7, label=label)
+    panels[-1].set_time_axis(rows["time"])
 
 
-def _draw_moment(panels: list[Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
+def _draw_moment(panels: list[axes.Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
     theme, table, places = panels[0].theme, rows.set_index("size").loc[sizes], np.arange(len(sizes))
-    share, low, high = (100 * table[n].to_numpy(np.float64) for n in ("net_share", "low", "high"))
-    panels[0].ax.errorbar(
-        places, share, yerr=np.maximum(np.nan_to_num([share - low, high - share]), 0.0),
-        color=theme.good, linestyle="", marker="o", markersize=6, capsize=4,
-        label=f"{table['accounts'].sum():,} accounts",
-    )  # fmt: skip
+    share = 100 * table[["net_share", "low", "high"]].rename(columns={"net_share": "estimate"})
+    label, look = f"{table['accounts'].sum():,} accounts", {"markersize": 6, "capsize": 4}
+    panels[0].draw_errors(places, share, fmt="o", color=theme.good, label=label, **look)
     for panel in panels[1:]:
         gain = table["gain_bps"].to_numpy(np.float64) / 100
-        colours: Any = np.where(gain >= 0, theme.good, theme.bad)
+        colours = [theme.good if value >= 0 else theme.bad for value in gain]
         panel.ax.bar(places, gain, width=0.5, color=colours, linewidth=0)
     counts = table.groupby(level=0, sort=False)["accounts"].max().astype(int)
     panels[-1].ax.set_xticks(places, [f"{size}\n(n = {counts[size]:,})" for size in sizes])

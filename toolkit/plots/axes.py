@@ -11,7 +11,7 @@ from matplotlib.axis import Axis
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Ints
 from toolkit.plots.notebook import root_figure
 from toolkit.plots.themes import SETTINGS, Theme, colour_map
 
@@ -29,19 +29,6 @@ PERIOD_LENGTHS: Final = {
 # the next longer unit begins.
 _TICKS: Final = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
 _FIRST_TICKS: Final = ["", "%Y", "%d %b", "%d %b", "%H:%M", "%H:%M"]
-
-
-class LineStyle(NamedTuple):
-    """Colour, dashes and marker of one line; the face of the marker, which may be hollow."""
-
-    color: str
-    linestyle: str
-    marker: str
-    markerfacecolor: str
-
-    def plain(self) -> dict[str, Any]:
-        """Return the options of a line without markers."""
-        return {"color": self.color, "linestyle": self.linestyle}
 
 
 class Panel(NamedTuple):
@@ -80,29 +67,32 @@ class Panel(NamedTuple):
     def write_note(self, text: str) -> None:
         """Write a text in place of empty axes."""
         self.ax.set_axis_off()
-        self.ax.text(
-            0.5, 0.5, text, ha="center", va="center", color=self.theme.muted,
-            transform=self.ax.transAxes,
-        )  # fmt: skip
+        middle: Any = {"ha": "center", "va": "center", "transform": self.ax.transAxes}
+        self.ax.text(0.5, 0.5, text, color=self.theme.muted, **middle)
 
     def no_data(self, subject: str) -> Axes:
         """Write that there is no data; return the axes."""
         self.write_note("no data")
         return self.finish(f"{subject}: no data.")
 
-    def line_style(self, number: int) -> LineStyle:
-        """Return the style of the line with a number from 0 to 5; odd ones have hollow markers."""
+    def line_style(self, number: int, *, marks: bool = True) -> dict[str, Any]:
+        """Return the look of the line with a number from 0 to 5; odd ones have hollow markers."""
         colour = self.theme.groups[number]
+        line = {"color": colour, "linestyle": ("-", "--", "-.", ":", "-", "--")[number]}
         face = self.theme.background if number % 2 else colour
-        dashes, markers = ("-", "--", "-.", ":", "-", "--"), ("o", "s", "^", "D", "v", "P")
-        return LineStyle(colour, dashes[number], markers[number], face)
+        return line | ({"marker": "os^DvP"[number], "markerfacecolor": face} if marks else {})
 
-    def add_legend(self, **options: Any) -> None:
-        """Add a legend in one line above the axes, where it hides nothing."""
+    def side_style(self, number: int) -> dict[str, Any]:
+        """Return the markers of one of two sides: full and hollow ones at one place are visible."""
+        colour = self.theme.groups[number]
+        hollow = {"marker": "s", "markersize": 7.5, "markerfacecolor": "none"}
+        return {"color": colour} | (hollow if number else {"marker": "o", "markersize": 4})
+
+    def add_legend(self, columns: int) -> None:
+        """Add a legend above the axes, where it hides nothing."""
         legend = self.ax.legend(
-            loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=9,
+            loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=9, ncols=columns,
             labelcolor=self.theme.text, borderaxespad=0.2, handlelength=2.2, columnspacing=1.3,
-            **options,
         )  # fmt: skip
         for text in legend.get_texts():
             text.set_parse_math(False)
@@ -125,20 +115,30 @@ class Panel(NamedTuple):
                 color=self.theme.text, parse_math=False,
             )  # fmt: skip
 
-    def name_rows(self, names: Sequence[str], *, from_top: bool = False) -> Ints:
-        """Name horizontal rows, with a grid along x; return their heights."""
+    def name_rows(
+        self, names: Sequence[str], ends: Iterable[str] = (), *, from_top: bool = False
+    ) -> Ints:
+        """Name horizontal rows at both ends, with a grid along x; return their heights."""
         self.set_style(grid="x")
         self.ax.set_yticks(range(len(names)), names, parse_math=False)
         self.ax.set_ylim(*((len(names) - 0.4, -0.6) if from_top else (-0.7, len(names) - 0.3)))
+        for number, text in enumerate(ends):
+            self.label_right_edge(number, text)
         return np.arange(len(names))
 
     def draw_intervals(
-        self, at: Ints, values: Any, low: Any, high: Any, colour: str, marker: str = "o",
-        size: float = 5.0, label: str | None = None,
-    ) -> None:  # fmt: skip
-        """Draw a value and its interval in each horizontal row."""
-        self.ax.hlines(at, low, high, color=colour, linewidth=1.6)
-        self.ax.plot(values, at, marker, color=colour, markersize=size, label=label)
+        self, at: Ints, rows: pd.DataFrame, value: str, colour: str, **marks: Any
+    ) -> None:
+        """Draw the value of each horizontal row, and its interval."""
+        self.ax.hlines(at, rows["low"], rows["high"], color=colour, linewidth=1.6)
+        look: dict[str, Any] = {"marker": "o", "markersize": 5, "linestyle": ""} | marks
+        self.ax.plot(rows[value], at, color=colour, **look)
+
+    def draw_errors(self, x: Any, rows: pd.DataFrame, **options: Any) -> None:
+        """Draw estimates as marks, with their intervals upwards and downwards."""
+        value, low, high = (rows[name].to_numpy(np.float64) for name in ("estimate", "low", "high"))
+        reach = np.maximum(np.nan_to_num([value - low, high - value]), 0.0)
+        self.ax.errorbar(x, value, yerr=reach, **options)
 
     def draw_measured(self, values: "pd.Series[Any]") -> None:
         """Draw measured values as hollow dots, one row each."""
@@ -161,81 +161,72 @@ class Panel(NamedTuple):
         self.ax.fill_between(x, low, high, color=colour, **look)
 
     def draw_side(self, number: int, x: Any, quantiles: Iterable[Any], label: str) -> None:
-        """Draw one of two sides: the middle quantile as a line, the others as a band.
-
-        A full and a hollow marker at the same place are both visible.
-        """
+        """Draw one of two sides: the middle quantile as a line, the others as a band."""
         low, middle, high = quantiles
-        line = self.line_style(number)
-        self.ax.plot(
-            x, middle, **line.plain(), marker=line.marker, markersize=7.5 if number else 4,
-            markerfacecolor="none" if number else line.color, linewidth=1.8, label=label,
-        )  # fmt: skip
-        self.draw_band(x, low, high, line.color)
+        line = self.line_style(number) | self.side_style(number)
+        self.ax.plot(x, middle, **line, linewidth=1.8, label=label)
+        self.draw_band(x, low, high, line["color"])
 
     def stack_bars(
-        self, at: Any, parts: Iterable[tuple[Any, dict[str, Any]]], size: float,
-        *, horizontal: bool = False,
+        self, at: Any, parts: pd.DataFrame, colours: Iterable[Any], size: float, *,
+        horizontal: bool = False, hatches: Sequence[str | None] = (), **options: Any,
     ) -> None:  # fmt: skip
-        """Stack the parts of bars: amounts above 0 to one side, those below 0 to the other.
-
-        - ``parts``: for each part its amounts, and the options of its bars
-        """
-        draw, start = (self.ax.barh, "left") if horizontal else (self.ax.bar, "bottom")
-        ends = {1: np.zeros(len(at)), -1: np.zeros(len(at))}
-        for amounts, options in parts:
-            if not np.any(amounts):  # a part of the legend alone
-                draw(at[:1], 0, size, **options)
-            for sign, end in ends.items():
-                own = np.sign(amounts) == sign
-                if own.any():
-                    draw(at[own], amounts[own], size, **{start: end[own]}, **options)
-                    end[own] += amounts[own]
-                    options = options | {"label": None}
+        """Stack the columns of a frame as bars: to one side the amounts above 0."""
+        draw: Any = self.ax.barh if horizontal else self.ax.bar
+        start = "left" if horizontal else "bottom"
+        up, down = np.zeros(len(at)), np.zeros(len(at))
+        if hatches:
+            options |= {"edgecolor": self.theme.background}
+        looks = zip(parts.items(), colours, hatches or [None] * parts.shape[1], strict=False)
+        for (label, column), colour, hatch in looks:
+            amounts = column.fillna(0.0).to_numpy(np.float64)
+            look = {"color": colour, "hatch": hatch, "linewidth": 0, "label": label} | options
+            # A part of size 0 starts at 0: an edge at the end of the bar would remove its margin.
+            begin = np.where(amounts > 0, up, np.where(amounts < 0, down, 0.0))
+            draw(at, amounts, size, **{start: begin}, **look)
+            up, down = up + np.maximum(amounts, 0), down + np.minimum(amounts, 0)
 
     def draw_cells(
-        self, values: Floats, texts: Any, shades: Sequence[str], least: float | None = None,
-        most: float | None = None, *, gap: float = 0.0, fontsize: float = 8.0,
+        self, values: pd.DataFrame, texts: Any, shades: Sequence[str], least: float | None = None,
+        most: float | None = None, *, gap: float = 0.0, fontsize: float = 8.0, rotation: int = 0,
     ) -> Any:  # fmt: skip
-        """Draw cells with shades from `least` to `most`, and a text in each; NaN has no shade."""
-        ax, theme = self.ax, self.theme
+        """Draw cells with shades from `least` to `most`, and a text in each; NaN has no shade.
+
+        The index and the columns of the values are the names of the rows and columns.
+        """
+        ax, theme, grid = self.ax, self.theme, values.to_numpy(np.float64)
         ax.grid(False)
         for spine in ax.spines.values():
             spine.set_visible(False)
-        scale = colour_map(theme, *shades)
-        look: dict[str, Any] = {"cmap": scale, "vmin": least, "vmax": most}
+        look: dict[str, Any] = {"cmap": colour_map(theme, *shades), "vmin": least, "vmax": most}
         if gap:
-            rows, columns = (np.arange(count + 1) - 0.5 for count in values.shape)
+            rows, columns = (np.arange(count + 1) - 0.5 for count in grid.shape)
             look |= {"edgecolors": theme.background, "linewidth": gap}
-            image: Any = ax.pcolormesh(columns, rows, np.ma.masked_invalid(values), **look)
+            image: Any = ax.pcolormesh(columns, rows, np.ma.masked_invalid(grid), **look)
             ax.set(xlim=columns[[0, -1]], ylim=rows[[-1, 0]])
         else:
-            image = ax.imshow(values, aspect="auto", interpolation="nearest", **look)
+            image = ax.imshow(grid, aspect="auto", interpolation="nearest", **look)
         for (row, column), text in np.ndenumerate(texts):
-            if not text:
-                continue
             # How far the shade is from the background, which is the first or the middle shade.
-            share = float(image.norm(values[row, column]))
+            share = float(image.norm(grid[row, column]))
             is_dark = (share if len(shades) == 2 else abs(2 * share - 1)) > 0.65
             colour = theme.background if is_dark else theme.text
-            ax.text(
-                column, row, text, ha="center", va="center", fontsize=fontsize, color=colour,
-                parse_math=False,
-            )  # fmt: skip
+            if text:
+                ax.text(
+                    column, row, text, ha="center", va="center", fontsize=fontsize, color=colour,
+                    parse_math=False,
+                )  # fmt: skip
+        ax.set_yticks(range(len(values)), values.index.map(str), parse_math=False)
+        turned = {"rotation": rotation, "ha": "right", "rotation_mode": "anchor"}
+        names, look = values.columns.map(str), turned if rotation else {}
+        ax.set_xticks(range(len(names)), names, parse_math=False, **look)
         return image
 
-    def hatch_cell(self, row: int, column: int, hatch: str, colour: str) -> None:
-        """Hatch a cell whose value is not known."""
-        cell = (column - 0.5, row - 0.5), 1, 1
-        self.ax.add_patch(Rectangle(*cell, fill=False, hatch=hatch, edgecolor=colour, linewidth=0))
-
-    def name_cells(self, rows: Sequence[str], columns: Sequence[str], rotation: int = 0) -> None:
-        """Write the names of the rows and columns of cells."""
-        self.ax.set_yticks(range(len(rows)), rows, parse_math=False)
-        self.ax.set_xticks(range(len(columns)), columns, parse_math=False)
-        if rotation:
-            for label in self.ax.get_xticklabels():
-                label.set(rotation=rotation, ha="right", rotation_mode="anchor")
+    def hatch_cells(self, cells: Iterable[tuple[int, int]], hatch: str, colour: str) -> None:
+        """Hatch cells (row, column) whose value is not known."""
+        for row, column in cells:
+            look: Any = {"fill": False, "hatch": hatch, "edgecolor": colour, "linewidth": 0}
+            self.ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
 
     def label_point(
         self, text: str, point: tuple[Any, Any], offset: tuple[int, int], **style: Any
@@ -253,30 +244,29 @@ class Panel(NamedTuple):
         )  # fmt: skip
 
     def label_axes(
-        self, x: str = "", y: str = "", *, x_ticks: Any = None, y_ticks: Any = None
+        self, x: str = "", y: str = "", *, x_ticks: Any = None, y_ticks: Any = None, legend: int = 0
     ) -> None:
         """Set the labels of the axes, and the texts of their ticks: a function or a format.
 
-        A dollar sign in a label does not start a formula.
+        A dollar sign in a label does not start a formula. A legend has `legend` columns.
         """
         for axis, text, ticks in ((self.ax.xaxis, x, x_ticks), (self.ax.yaxis, y, y_ticks)):
             if text:
                 axis.set_label_text(text, parse_math=False)
             if ticks is not None:
                 axis.set_major_formatter(ticks)
+        if legend:
+            self.add_legend(legend)
 
-    def set_time_axis(
-        self, first: pd.Timestamp, last: pd.Timestamp, y: str = "", *, y_ticks: Any = None,
-        note: str = "",
-    ) -> None:  # fmt: skip
-        """Label the axes; the x axis has few, short dates, and the time range as its label."""
+    def set_time_axis(self, times: Any, y: str = "", *, note: str = "", **options: Any) -> None:
+        """Label the axes; the x axis has few, short dates, and the range of times as its label."""
         locator = mdates.AutoDateLocator(minticks=3, maxticks=8)
         formatter = mdates.ConciseDateFormatter(
             locator, formats=_TICKS, zero_formats=_FIRST_TICKS, show_offset=False
         )
         self.ax.xaxis.set_major_locator(locator)
-        x = f"{first:%d %b %Y} to {last:%d %b %Y}, UTC{note}"
-        self.label_axes(x, y, x_ticks=formatter, y_ticks=y_ticks)
+        x = f"{np.min(times):%d %b %Y} to {np.max(times):%d %b %Y}, UTC{note}"
+        self.label_axes(x, y, x_ticks=formatter, **options)
 
 
 def is_simulated(frame: pd.DataFrame) -> bool:
@@ -310,33 +300,36 @@ def check_one_part(
     plot: str, part: str, name: str, frame: pd.DataFrame, columns: Iterable[str]
 ) -> None:
     """Raise ValueError if a figure draws one part of a result, and columns have several."""
-    if frame.empty:
-        return
     own = [column for column in columns if column in frame]
     parts = frame[own].dropna(how="all").drop_duplicates()
     if len(parts) > 1:
-        raise several_parts_error(plot, part, name, parts)
+        raise _several_parts_error(plot, part, name, parts)
 
 
-def several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) -> ValueError:
-    """Return the error for a result with several parts, if a figure draws only one of them.
+def check_no_repeats(
+    plot: str, part: str, name: str, frame: pd.DataFrame, keys: Sequence[str]
+) -> None:
+    """Raise ValueError if a figure draws one part of a result, and several have the same keys."""
+    if len(frame) > 1 and (not keys or frame.duplicated(keys).any()):
+        texts = frame.select_dtypes(include=["str", "category", "datetimetz"])
+        parts = texts.drop(columns=[*keys, "group", "covers"], errors="ignore")
+        raise _several_parts_error(plot, part, name, parts.drop_duplicates())
 
-    - ``plot``: function that draws the figure
-    - ``part``: what it draws, such as ``"market"``
-    - ``name``: its parameter that has the result
-    - ``parts``: a row for each part, with the columns to select by
+
+def _several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) -> ValueError:
+    """Return the error that says how to select one of the parts: a row for each of them.
 
     >>> parts = pd.DataFrame({"coin": ["BTC", "ETH"]})
-    >>> print(several_parts_error("plot", "coin", "rows", parts))
+    >>> print(_several_parts_error("plot", "coin", "rows", parts))
     plot draws one coin, and the result has 2. Select one, for example rows[rows['coin'] == 'BTC']
     >>> parts["amount_usd"] = [1_000.0, 5_000.0]
-    >>> print(several_parts_error("plot", "size", "rows", parts).args[0].partition("example ")[2])
+    >>> print(_several_parts_error("plot", "size", "rows", parts).args[0].partition("example ")[2])
     rows[(rows['coin'] == 'BTC') & (rows['amount_usd'] == 1000.0)]
     """
     varying = [column for column in parts.columns if parts[column].nunique() > 1]
-    words = f"{plot} draws one {part}, and the result has {len(parts) or 'several'}"
-    examples = parts[varying].dropna().head(1).to_dict("records")
-    if not varying or not examples:
+    examples = parts[varying].dropna().head(1).to_dict("records") if varying else []
+    words = f"{plot} draws one {part}, and the result has {len(parts) if varying else 'several'}"
+    if not examples:
         return ValueError(f"{words}. Select one")
     conditions = [
         f"{name}[{column!r}] == {str(value) if isinstance(value, pd.Timestamp) else value!r}"
@@ -346,17 +339,16 @@ def several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) ->
     return ValueError(f"{words}. Select one, for example {name}[{condition}]")
 
 
-def quantile_columns(frame: pd.DataFrame) -> tuple[str, str, str] | None:
+def quantile_columns(frame: pd.DataFrame) -> list[str]:
     """Return the columns of the lowest, the middle and the highest quantile, such as ``q50``."""
     names = [c for c in frame.columns if c[:1] == "q" and c[1:].replace(".", "").isdigit()]
     names.sort(key=lambda name: float(name[1:]))
-    if not names:
-        return None
-    return names[0], min(names, key=lambda name: abs(float(name[1:]) - 50)), names[-1]
+    middle = sorted(names, key=lambda name: abs(float(name[1:]) - 50))[:1]
+    return [*names[:1], *middle, *names[-1:]]
 
 
-def sort_periods(frame: pd.DataFrame) -> tuple[str, pd.DataFrame, "pd.Series[Any]"]:
-    """Return the column of the hours, days or weeks of a result, its rows by time, and their ends.
+def sort_periods(frame: pd.DataFrame) -> tuple[str, pd.DataFrame, list[Any]]:
+    """Return the column of the hours, days or weeks of a result, its rows by time, and their edges.
 
     Raises
     ------
@@ -366,7 +358,7 @@ def sort_periods(frame: pd.DataFrame) -> tuple[str, pd.DataFrame, "pd.Series[Any
     for name, length in PERIOD_LENGTHS.items():
         if name in frame.columns:
             rows = frame.sort_values(name, kind="stable")
-            return name, rows, rows[name] + length
+            return name, rows, [rows[name].iloc[0], *(rows[name] + length)]
     raise ValueError(
         "the frame has no column hour, day or week. Call the helper with "
         'by="hour", by="day" or by="week"'

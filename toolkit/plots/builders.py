@@ -1,6 +1,6 @@
 """Builders: where their users trade, how many users stay, what a user pays."""
 
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 import pandas as pd
@@ -11,17 +11,17 @@ from toolkit.builders import LifetimeValue
 from toolkit.plots import axes, formats, style
 from toolkit.plots.style import PanelLook
 
-_ROUTES: Final = (
-    ("routed_usd", "through the builder", None),
-    ("elsewhere_usd", "through another one", "///"),
-    ("direct_usd", "direct", "..."),
-    ("unroutable_usd", "could not be routed", "xxx"),
-)
+_ROUTES: Final = {
+    "routed_usd": "through the builder",
+    "elsewhere_usd": "through another one",
+    "direct_usd": "direct",
+    "unroutable_usd": "could not be routed",
+}
 _MOST: Final = 20
 _AXIS_HEIGHT: Final = 3.0  # the axis is at most this many times as high as the curve
 
 
-@style.draws_result
+@style.draws_result("Where the users of a builder trade")
 def builder_routing(routing: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw how the volume of a builder's users was routed.
 
@@ -50,24 +50,24 @@ def builder_routing(routing: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> [text.get_text() for text in builder_routing(rows).get_yticklabels()]
     ['BTC']
     """
-    rows = _name_rows(routing) if len(routing) else routing
+    rows = _name_rows(routing)
     panel = style.open_panel(routing, look, (7.2, 1.6 + 0.27 * max(4, len(rows))))
-    if rows.empty:
-        return panel.no_data("Where the users of a builder trade")
-    theme, total = panel.theme, rows["volume"].sum()
-    parts, words = [], []
-    colours = (theme.good, theme.bad, theme.accent, theme.muted)
-    for (column, label, hatch), colour in zip(_ROUTES, colours, strict=True):
-        bars = {"label": label, "hatch": hatch, "color": colour, "edgecolor": theme.background}
-        parts.append((rows[column].to_numpy(np.float64), bars | {"linewidth": 0}))
-        if total:
-            words.append(f"{label} {rows[column].sum() / total:.0%}")
-    panel.stack_bars(panel.name_rows(rows["name"].tolist()), parts, 0.64, horizontal=True)
-    panel.label_axes("volume, USD", x_ticks=formats.usd_tick)
+    theme, total, parts = (
+        panel.theme,
+        rows["volume"].sum(),
+        rows[[*_ROUTES]].rename(columns=_ROUTES),
+    )
+    at = panel.name_rows(rows["name"].tolist())
+    panel.stack_bars(
+        at, parts, (theme.good, theme.bad, theme.accent, theme.muted), 0.64,
+        horizontal=True, hatches=(None, "///", "...", "xxx"),
+    )  # fmt: skip
     panel.ax.xaxis.set_major_locator(MaxNLocator(6))
-    panel.add_legend(ncols=2)
+    panel.label_axes("volume, USD", x_ticks=formats.usd_tick, legend=2)
+    sums: Any = parts.sum() / total if total else {}
+    words = ", ".join(f"{name} {share:.0%}" for name, share in sums.items())
     usd = formats.usd_amount(total)
-    return panel.finish(f"Where the users of a builder traded {usd} USD: {', '.join(words)}.")
+    return panel.finish(f"Where the users of a builder traded {usd} USD: {words}.")
 
 
 def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
@@ -82,7 +82,7 @@ def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
     return rows.nlargest(_MOST, "volume").iloc[::-1]
 
 
-@style.draws_result
+@style.draws_result("Users of a builder")
 def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the new and the returning users of a builder over time.
 
@@ -118,24 +118,14 @@ def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> builder_activity(rows).get_ylabel()
     'active users, share that came back'
     """
-    panel = style.open_panel(activity, look)
-    if activity.empty:
-        return panel.no_data("Users of a builder")
     axes.check_one_part("builder_activity", "builder", "activity", activity, ["builder"])
-    ax, theme = panel.ax, panel.theme
-    rows = activity.sort_values("time", ignore_index=True)
+    panel = style.open_panel(activity, look)
+    ax, theme, rows = panel.ax, panel.theme, activity.sort_values("time", ignore_index=True)
     places, is_open = np.arange(len(rows)), ~rows["complete"].to_numpy(bool)
-    bars = [
-        (rows[name].to_numpy(np.float64), {"color": colour, "label": name})
-        for name, colour in (("returning", theme.good), ("new", theme.accent))
-    ]
-    panel.stack_bars(places, bars, 0.74)
-    whole = bars[0][0] + bars[1][0]
-    if is_open.any():
-        ax.bar(
-            places[is_open], whole[is_open], width=0.74, fill=False, hatch="///",
-            edgecolor=theme.background, linewidth=0,
-        )  # fmt: skip
+    panel.stack_bars(places, rows[["returning", "new"]], (theme.good, theme.accent), 0.74)
+    whole = (rows["returning"] + rows["new"]).to_numpy(np.float64)
+    look_of_open: Any = {"fill": False, "hatch": "///", "edgecolor": theme.background}
+    ax.bar(places[is_open], whole[is_open], width=0.74, linewidth=0, **look_of_open)
     has_shares = len(rows) <= _MOST
     for place, total, share in zip(places, whole, rows["retention"], strict=True):
         if pd.notna(share) and has_shares:
@@ -145,9 +135,8 @@ def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     note = "; hatched: not complete" if is_open.any() else ""
     y = "active users, share that came back" if has_shares else "active users"
-    panel.label_axes(f"start of the period, UTC{note}", y)
+    panel.label_axes(f"start of the period, UTC{note}", y, legend=2)
     ax.set_ylim(0, 1.12 * max(1.0, float(whole.max())))
-    panel.add_legend(ncols=2)
     last = rows.iloc[-1]
     return panel.finish(
         f"Users of a builder in {len(rows)} periods: {int(last['returning'])} returning and "
@@ -156,7 +145,7 @@ def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     )
 
 
-@style.draws_result
+@style.draws_result("Cohorts of a builder's users")
 def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the share of each week's new users that comes back.
 
@@ -186,25 +175,20 @@ def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> [text.get_text() for text in builder_cohorts(rows).get_yticklabels()]
     ['01 Sep 2025 (4)']
     """
-    starts = cohorts["cohort"].nunique() if len(cohorts) else 0
-    ages = int(cohorts["age"].max()) + 1 if starts else 0
+    starts, ages = cohorts["cohort"].nunique(), int(cohorts["age"].max()) + 1
     size = (max(5.0, 2.4 + 0.55 * ages), 1.3 + 0.36 * max(2, starts))
     panel = style.open_panel(cohorts, look, size)
-    if not starts:
-        return panel.no_data("Cohorts of a builder's users")
-    wide = cohorts.astype({"complete": "float64"}).pivot(index="cohort", columns="age")
-    share, is_over = (wide[name].to_numpy(np.float64) for name in ("retention", "complete"))
-    texts = np.array([["" if s != s else f"{s:.0%}" for s in row] for row in share], dtype=object)
-    texts[is_over == 0] = ""
-    panel.draw_cells(share, texts, ("background", "good"), 0, 1)
-    for row, column in np.argwhere(is_over == 0):
-        panel.hatch_cell(row, column, "///", panel.theme.grid)
     first = cohorts.drop_duplicates("cohort").sort_values("cohort")
     names = [
         f"{row['cohort']:%d %b %Y}{'*' if row['earlier'] else ''} ({row['users']:,})"
         for row in first.to_dict("records")
     ]
-    panel.name_cells(names, [str(age) for age in wide["retention"].columns])
+    wide = cohorts.astype({"complete": "float64"}).pivot(index="cohort", columns="age")
+    share: Any = wide["retention"].set_axis(names)
+    is_open = wide["complete"].to_numpy() == 0
+    texts = share.mask(is_open).map(lambda value: "" if value != value else f"{value:.0%}")
+    panel.draw_cells(share, texts, ("background", "good"), 0, 1)
+    panel.hatch_cells(np.argwhere(is_open), "///", panel.theme.grid)
     note = "; * or earlier" if first["earlier"].any() else ""
     panel.label_axes(f"weeks since; hatched: not over yet{note}", "first week (users)")
     known = cohorts[cohorts["complete"] & (cohorts["age"] > 0)]
@@ -214,7 +198,7 @@ def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     return panel.finish(f"{users:,} users of a builder by their first week: {later}.")
 
 
-@style.draws_result
+@style.draws_result("Revenue of a builder from a user")
 def lifetime_value(value: LifetimeValue, **look: Unpack[PanelLook]) -> Axes:
     """Draw the revenue of a builder from a user, by weeks since the first fill.
 
@@ -248,16 +232,14 @@ def lifetime_value(value: LifetimeValue, **look: Unpack[PanelLook]) -> Axes:
     'revenue a user, USD'
     """
     panel = style.open_panel(value.curve, look)
-    curve = value.curve[value.curve["value"].notna()]
-    if curve.empty:
-        return panel.no_data("Revenue of a builder from a user")
-    ax, theme = panel.ax, panel.theme
+    curve = style.not_empty(value.curve[value.curve["value"].notna()])
+    ax, colour = panel.ax, panel.theme.good
     columns = ("weeks", "value", "low", "high")
-    weeks, usd, low, high = (np.concatenate([[0.0], curve[name]]) for name in columns)
-    panel.draw_band(weeks, low, high, theme.good, alpha=0.18)
-    ax.plot(weeks, usd, "-o", color=theme.good, markersize=4)
+    weeks, usd, low, high = (np.append(0.0, curve[name]) for name in columns)
+    panel.draw_band(weeks, low, high, colour, alpha=0.18)
+    ax.plot(weeks, usd, "-o", color=colour, markersize=4)
     for week, users, top in zip(weeks[1:], curve["at_risk"], usd[1:], strict=True):
-        panel.label_point(f"{users:,}", (week, top), (0, 7), fontsize=8, color=theme.muted)
+        panel.label_point(f"{users:,}", (week, top), (0, 7), fontsize=8, color=panel.theme.muted)
     ax.set_xlim(0, weeks[-1] + 0.3)
     # The band of two or three users is very wide: it is cut off, or the curve would look flat.
     ax.set_ylim(0, min(ax.get_ylim()[1], _AXIS_HEIGHT * usd.max()) if usd.max() > 0 else None)

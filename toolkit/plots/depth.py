@@ -13,7 +13,7 @@ from toolkit.plots.style import PanelLook
 _SIDES: Final = {"ask": "asks, for buyers", "bid": "bids, for sellers"}
 
 
-@style.draws_result
+@style.draws_result("Depth by distance from mid")
 def depth_profile(profile: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the depth within each distance of mid.
 
@@ -49,34 +49,31 @@ def depth_profile(profile: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """
     axes.check_one_part("depth_profile", "market", "profile", profile, ("dex", "coin"))
     panel = style.open_panel(profile, look)
-    names = axes.quantile_columns(profile) if len(profile) else None
-    if not names:
-        return panel.no_data("Depth by distance from mid")
-    ax = panel.ax
+    names = style.not_empty(axes.quantile_columns(profile))
+    ax, words = panel.ax, []
     ax.set(xscale="log", yscale="log")
-    words = []
     for number, (side, name) in enumerate(_SIDES.items()):
         rows = profile[profile["side"] == side].sort_values("bps")
         bands = [rows[quantile].where(rows[quantile] > 0) for quantile in names]
         panel.draw_side(number, rows["bps"], bands, name)
-        ends = [
+        ends = rows.iloc[[0, -1] if len(rows) else []].drop_duplicates()
+        texts = [
             f"{formats.usd_amount(row[names[1]])} USD within {row['bps']:g} bps of mid"
-            for row in (rows.iloc[[0, -1]] if len(rows) else rows).to_dict("records")
-        ] or ["none"]
-        words.append(f"{name}: {' and '.join(dict.fromkeys(ends))}")
+            for row in ends.to_dict("records")
+        ]
+        words.append(f"{name}: {' and '.join(texts) or 'none'}")
     axes.set_ticks(ax.xaxis, sorted(profile["bps"].unique()), formats.plain_number)
     bottom, top = ax.get_ylim()
     if top / bottom < 10:
         ax.set_ylim(bottom / 3, top * 3)
     axes.set_log_ticks(ax.yaxis, formats.short_usd)
-    panel.label_axes("distance from mid, bps", "depth within that distance, USD")
-    panel.add_legend(ncols=2)
+    panel.label_axes("distance from mid, bps", "depth within that distance, USD", legend=2)
     coin = str(profile["coin"].iloc[0]) if "coin" in profile else ""
     panel.set_title(coin, right=True)
     return panel.finish(f"Depth by distance from mid, {coin}. {'; '.join(words)}.")
 
 
-@style.draws_result
+@style.draws_result("Recovery of depth after shocks")
 def resilience(resilience: Resilience, **look: Unpack[PanelLook]) -> Axes:
     """Draw the recovery of depth after a shock, and its half-life.
 
@@ -111,28 +108,23 @@ def resilience(resilience: Resilience, **look: Unpack[PanelLook]) -> Axes:
     'seconds since the shock'
     """
     panel = style.open_panel(resilience.params, look)
-    path = resilience.path
-    if path.empty:
-        return panel.no_data("Recovery of depth after shocks")
-    ax, theme = panel.ax, panel.theme
-    seconds = np.linspace(0, path["seconds"].max(), 200)
+    path = style.not_empty(resilience.path)
+    ax, theme, times = panel.ax, panel.theme, path["seconds"]
     row: Any = resilience.params.set_index("name").loc["half_life"]
     life, low, high = row["estimate"], row["low"], row["high"]
-    interval = f" ({low:.1f} to {high:.1f})" if pd.notna(low) else ""
-    panel.draw_band(
-        path["seconds"], path["q10"], path["q90"], theme.good, alpha=0.2,
-        label="four fifths of the recoveries",
-    )  # fmt: skip
-    ax.plot(path["seconds"], path["q50"], "o", markersize=4, color=theme.good, label="median")
-    if interval:
+    band = {"alpha": 0.2, "label": "four fifths of the recoveries"}
+    panel.draw_band(times, path["q10"], path["q90"], theme.good, **band)
+    ax.plot(times, path["q50"], "o", markersize=4, color=theme.good, label="median")
+    interval = ""
+    if pd.notna(low):
+        interval = f" ({low:.1f} to {high:.1f})"
         ax.axvspan(low, high, color=theme.bad, alpha=0.25, linewidth=0)
-    label = f"half-life {life:.1f} s{interval}"
+    seconds, label = np.linspace(0, times.max(), 200), f"half-life {life:.1f} s{interval}"
     ax.plot(seconds, 1 - 2 ** (-seconds / life), "--", color=theme.bad, label=label)
     ax.plot([life, life], [0, 0.5], ":", color=theme.bad)
     ax.set_xlim(0, seconds[-1])
     y = f"returned share of the depth\nlost within {resilience.bps} bps of mid"
-    panel.label_axes("seconds since the shock", y, y_ticks="{x:.0%}")
-    panel.add_legend(ncols=3)
+    panel.label_axes("seconds since the shock", y, y_ticks="{x:.0%}", legend=3)
     return panel.finish(
         f"Recovery of depth within {resilience.bps} bps of mid after {resilience.n} shocks, which "
         f"took {resilience['taken']:.0%} of it on average: half-life {life:.1f} seconds{interval}."

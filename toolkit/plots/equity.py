@@ -1,13 +1,12 @@
 """Equity and drawdown over time, and positions over time."""
 
-from typing import Any, Final, Literal, Unpack, overload
+from typing import Final, Literal, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolkit.arrays import Floats
 from toolkit.errors import MissingColumns
 from toolkit.plots import axes, formats, style
 from toolkit.plots.axes import Panel
@@ -31,7 +30,7 @@ def equity_curve(
 def equity_curve(
     curve: pd.DataFrame, *, of: Drawn = "pnl", note: str = "", ax: Axes, **look: Unpack[Look]
 ) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Equity over time")
 def equity_curve(
     curve: pd.DataFrame, *, of: Drawn = "pnl", note: str = "", **look: Unpack[PanelLook]
 ) -> Figure | Axes:
@@ -82,31 +81,35 @@ def equity_curve(
     """
     axes.check_one_part("equity_curve", "account", "curve", curve, ["user"])
     rows, drawdown_of = _with_drawdown(curve, of)
-    size, heights = ((7.2, 4.4), (2.6, 1)) if len(curve) else ((7.2, 3.6), (1,))
-    upper, *others = panels = style.open_panels(curve, look, size, heights=heights)
+    upper, *others = panels = style.open_panels(curve, look, (7.2, 4.4), heights=(2.6, 1))
+    ax, theme = upper.ax, upper.theme
     if note:
-        upper.ax.set_title(note, loc="left", fontsize=9, color=upper.theme.text)
+        ax.set_title(note, loc="left", fontsize=9, color=theme.text)
         note = f" {note[:1].upper()}{note[1:]}."
-    if curve.empty:
-        upper.write_note("no data")
-        return upper.finish(f"Equity over time: no data.{note}")
     time, last, is_known = rows["time"], rows.iloc[-1], of == "pnl" or rows["equity"].notna().any()
-    if of == "pnl":
-        _draw_pnl(upper, rows)
-    elif is_known:
-        # 0 is far from the equity of most accounts, and the axis does not contain it.
-        upper.ax.plot(_plain(time), _floats(rows, of), color=upper.theme.good, linewidth=1.8)
-        upper.ax.set_ylabel("equity, USD")
-    else:
+    if not is_known:
         upper.write_note("equity is not known: pass marks to tk.pnl.equity")
-    for lower in others:
-        _draw_drawdown(lower, rows, drawdown_of)
+    elif of == "equity":
+        # 0 is far from the equity of most accounts, and the axis does not contain it.
+        ax.plot(time, rows[of].to_numpy(np.float64), color=theme.good, linewidth=1.8)
+    else:
+        if rows["pnl"].notna().any():
+            pnl = rows["pnl"].to_numpy(np.float64)
+            ax.plot(time, pnl, color=theme.good, linewidth=1.8, label="with unrealised")
+        ax.plot(
+            time, rows["realised"].to_numpy(np.float64), color=theme.bad, linestyle="--",
+            linewidth=1.5, marker="o" if len(rows) == 1 else None, drawstyle="steps-post",
+            label="realised",
+        )  # fmt: skip
+        upper.add_zero_line(is_edge=True)
+        upper.add_legend(2)
+    ax.margins(x=0.01, y=0.08)
+    y = "PnL, USD; below 0: a loss" if of == "pnl" else "equity, USD"
     for panel in panels if is_known else others:
-        panel.set_time_axis(time.iloc[0], time.iloc[-1], y_ticks=formats.usd_tick)
-        if panel is upper:
-            panel.ax.margins(x=0.01, y=0.08)
-            if others:
-                panel.ax.set_xlabel("")
+        panel.set_time_axis(time, y if panel is upper else "", y_ticks=formats.usd_tick)
+    for lower in others:
+        ax.set_xlabel("")
+        _draw_drawdown(lower, rows, drawdown_of)
     name = of if of == "equity" else "realised" if pd.isna(last["pnl"]) else "pnl"
     deepest, end = rows["drawdown"].min(), "not known"
     if pd.notna(last[name]):
@@ -121,8 +124,6 @@ def equity_curve(
 
 def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     """Return the rows by time with their drawdown, and ``"realised"`` if it is not of PnL."""
-    if not len(curve):
-        return curve, ""
     needed = dict.fromkeys(("time", "realised", "pnl", drawn))
     if missing := [name for name in needed if name not in curve.columns]:
         raise MissingColumns(
@@ -138,31 +139,16 @@ def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     return rows, "" if of == "pnl" else of
 
 
-def _draw_pnl(panel: Panel, rows: pd.DataFrame) -> None:
-    ax, times, pnl = panel.ax, _plain(rows["time"]), _floats(rows, "pnl")
-    if np.isfinite(pnl).any():
-        ax.plot(times, pnl, color=panel.theme.good, linewidth=1.8, label="with unrealised")
-    ax.plot(
-        times, _floats(rows, "realised"), color=panel.theme.bad, linestyle="--", linewidth=1.5,
-        marker="o" if len(rows) == 1 else None, drawstyle="steps-post", label="realised",
-    )  # fmt: skip
-    panel.add_zero_line(is_edge=True)
-    ax.set_ylabel("PnL, USD; below 0: a loss")
-    panel.add_legend(ncols=2)
-
-
 def _draw_drawdown(panel: Panel, rows: pd.DataFrame, of: str) -> None:
-    ax, theme = panel.ax, panel.theme
-    times, drawdown = _plain(rows["time"]), _floats(rows, "drawdown")
+    ax, theme, times = panel.ax, panel.theme, rows["time"]
+    drawdown = rows["drawdown"].to_numpy(np.float64)
     # Realised PnL changes in steps; unrealised PnL changes between its points, too.
-    step: Literal["post"] | None = "post" if of else None
-    panel.draw_band(times, drawdown, 0, theme.bad, alpha=0.35, step=step)
-    ax.plot(
-        times, drawdown, color=theme.bad, linewidth=1.2, drawstyle="steps-post" if of else "default"
-    )
+    panel.draw_band(times, drawdown, 0, theme.bad, alpha=0.35, step="post" if of else None)
+    steps: Literal["steps-post", "default"] = "steps-post" if of else "default"
+    ax.plot(times, drawdown, color=theme.bad, linewidth=1.2, drawstyle=steps)
     if np.isfinite(drawdown).any():
         deepest = int(np.nanargmin(drawdown))
-        point = times[deepest], drawdown[deepest]
+        point = times.iloc[deepest], drawdown[deepest]
         ax.plot(*point, "v", color=theme.text, markersize=5)
         offset, side = ((6, -12), "right") if deepest > len(times) / 2 else ((-6, -12), "left")
         panel.label_point(formats.usd_amount(point[1]), point, offset, ha=side, va="center")
@@ -171,15 +157,7 @@ def _draw_drawdown(panel: Panel, rows: pd.DataFrame, of: str) -> None:
     ax.set_ylabel("drawdown of\nrealised, USD" if of else "drawdown, USD")
 
 
-def _plain(times: "pd.Series[Any]") -> list[Any]:
-    return [time.to_pydatetime() for time in times]
-
-
-def _floats(rows: pd.DataFrame, name: str) -> Floats:
-    return rows[name].to_numpy(np.float64)
-
-
-@style.draws_result
+@style.draws_result("Positions over time")
 def positions_over_time(positions: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the notional of an account's positions over time, a row for each coin.
 
@@ -216,42 +194,36 @@ def positions_over_time(positions: pd.DataFrame, **look: Unpack[PanelLook]) -> A
     ['BTC']
     """
     axes.check_one_part("positions_over_time", "account", "positions", positions, ["user"])
-    rows, every = positions, []
-    if len(positions):
-        notional = _floats(positions, "position") * _floats(positions, "px")
-        rows = positions.assign(notional=notional, size=np.abs(notional))
-        sizes = rows.groupby("coin")["size"].max().fillna(0.0)
-        every = sizes.sort_values(ascending=False, kind="stable").index.map(str).tolist()
-    coins = every[:_MAX_COINS]
-    panel = style.open_panel(positions, look, (7.2, 1.2 + 0.5 * max(3, len(coins))))
-    if not coins:
-        return panel.no_data("Positions over time")
-    ax, theme, last = panel.ax, panel.theme, rows["time"].max()
+    notional = (positions["position"] * positions["px"]).astype("float64")
+    rows = positions.assign(notional=notional)
+    sizes = notional.abs().groupby(rows["coin"]).max().fillna(0.0)
+    sizes = sizes.sort_values(ascending=False, kind="stable")
+    drawn = sizes.head(_MAX_COINS)
+    panel = style.open_panel(positions, look, (7.2, 1.2 + 0.5 * max(3, len(drawn))))
+    ax, theme, last, coins = panel.ax, panel.theme, rows["time"].max(), [*drawn.index.map(str)]
     # The largest is at the top. Each row has its own scale.
-    panel.name_rows(coins[::-1])
+    largest = [formats.short_usd(float(f"{size:.3g}")) for size in drawn[::-1]]
+    panel.name_rows(coins[::-1], largest)
     ax.grid(False)
-    for number, coin in enumerate(coins[::-1]):
+    for number, (coin, size) in enumerate(drawn[::-1].items()):
         own = rows[rows["coin"] == coin]
-        largest = sizes[coin]
-        height = number + 0.42 * own["notional"].to_numpy() / (largest or 1.0)
+        height = number + 0.42 * own["notional"].to_numpy() / (size or 1.0)
         # A position lasts until the next fill, and the last one until the end of the figure.
-        times, heights = [*_plain(own["time"]), last.to_pydatetime()], np.append(height, height[-1])
+        times, heights = [*own["time"], last], np.append(height, height[-1])
         ax.axhline(number, color=theme.muted, linewidth=0.6)
         for is_side, colour in ((heights >= number, theme.good), (heights <= number, theme.bad)):
             side = np.where(is_side, heights, number)
             ax.fill_between(times, side, number, step="post", color=colour, linewidth=0.8)
-        is_break = own["chain_break"].to_numpy(dtype=bool)
+        is_break = own["chain_break"].to_numpy(bool)
         if is_break.any():
-            breaks = [times[place] for place in np.flatnonzero(is_break)]
-            ax.plot(breaks, height[is_break], "x", color=theme.text, markersize=6)
-        panel.label_right_edge(number, formats.short_usd(float(f"{largest:.3g}")))
+            ax.plot(own["time"][is_break], height[is_break], "x", color=theme.text, markersize=6)
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01)
-    left_out = len(every) - len(coins)
+    left_out = len(sizes) - len(drawn)
     smaller = f"; {left_out} smaller ones not drawn" if left_out else ""
     note = f"; largest size of each coin at the right, USD{smaller}"
-    panel.set_time_axis(rows["time"].min(), last, "long above, short below", note=note)
-    low, high = (formats.usd_amount(end) for end in (notional.min(), notional.max()))
+    panel.set_time_axis(rows["time"], "long above, short below", note=note)
+    low, high = map(formats.usd_amount, (notional.min(), notional.max()))
     return panel.finish(
         f"Positions in {', '.join(coins)} over time, in USD: between {low} and {high}; "
         f"{int(positions['chain_break'].sum())} places where fills are missing."

@@ -12,8 +12,7 @@ from toolkit.plots.style import PanelLook
 
 _NOT_KEYS: Final = ("seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",
         "age_seconds")  # fmt: skip
-_SPREADS: Final = ("effective", "realised", "impact")
-_SHORTFALL: Final = ("delay", "trading", "opportunity", "fees", "total")
+_SHORTFALL: Final = ["delay", "trading", "opportunity", "fees", "total"]
 _DAY_PARTS: Final = {
     "spread": "spread",
     "taking": "taking",
@@ -25,6 +24,7 @@ _DAY_PARTS: Final = {
 
 
 def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    style.not_empty(params["estimate"].dropna())
     groups = axes.split_groups(params, _NOT_KEYS, "all fills")
     axes.check_drawable(len(groups), axes.MAX_LINES, "groups")
     return groups
@@ -38,7 +38,7 @@ def _bps_text(row: dict[Any, Any]) -> str:
     return f"{value} bps" + (f" ({' to '.join(ends)})" if pd.notna(row["low"]) else "")
 
 
-@style.draws_result
+@style.draws_result("Gain after fills")
 def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
     """Draw the gain of fills from later prices, with intervals.
 
@@ -78,30 +78,20 @@ def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
     """
     groups = _split_groups(markout.params)
     panel = style.open_panel(markout.params, look)
-    if markout.params["estimate"].isna().all():
-        return panel.no_data("Gain after fills")
-    ax, seconds = panel.ax, np.unique(markout.params["seconds"])
+    ax, seconds, words = panel.ax, np.unique(markout.params["seconds"]), []
+    ax.set_xscale("log")
     if seconds[0] < 0:
         ax.set_xscale("symlog", linthresh=float(np.abs(seconds).min()), linscale=0.3)
         panel.add_zero_line(vertical=True)
-    else:
-        ax.set_xscale("log")
     panel.add_zero_line()
-    words = []
     for number, (name, rows) in enumerate(groups):
-        line = panel.line_style(number)
-        rows = rows.sort_values("seconds")
-        ax.plot(
-            rows["seconds"], rows["estimate"], **line._asdict(), markersize=6, linewidth=1.8,
-            label=name,
-        )  # fmt: skip
-        panel.draw_band(rows["seconds"], rows["low"], rows["high"], line.color)
+        line, rows = panel.line_style(number), rows.sort_values("seconds")
+        ax.plot(rows["seconds"], rows["estimate"], **line, markersize=6, linewidth=1.8, label=name)
+        panel.draw_band(rows["seconds"], rows["low"], rows["high"], line["color"])
         known = rows[rows["estimate"].notna()].to_dict("records")
         for row in known:
-            panel.label_point(
-                f"{row['n']:,}", (row["seconds"], row["estimate"]), (0, -14 if number % 2 else 7),
-                fontsize=7.5, color=line.color,
-            )  # fmt: skip
+            point, offset = (row["seconds"], row["estimate"]), (0, -14 if number % 2 else 7)
+            panel.label_point(f"{row['n']:,}", point, offset, fontsize=7.5, color=line["color"])
         for row in known[-1:]:
             words.append(
                 f"{name}: {_bps_text(row)} {'after' if row['seconds'] > 0 else 'before'} "
@@ -109,13 +99,12 @@ def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
             )
     axes.set_ticks(ax.xaxis, seconds.tolist(), formats.time_span)
     ax.margins(x=0.06)
-    y = "gain of the account, bps (below 0: a loss)"
-    panel.label_axes("time since the fill; numbers: fills", y, y_ticks=formats.signed_number)
-    panel.add_legend(ncols=min(3, len(groups)))
+    x, y = "time since the fill; numbers: fills", "gain of the account, bps (below 0: a loss)"
+    panel.label_axes(x, y, y_ticks=formats.signed_number, legend=min(3, len(groups)))
     return panel.finish(f"Gain after fills. {'; '.join(words)}.")
 
 
-@style.draws_result
+@style.draws_result("Spreads of fills")
 def spreads(spreads: Spreads, **look: Unpack[PanelLook]) -> Axes:
     """Draw effective and realised half spreads and price impact, with intervals.
 
@@ -153,33 +142,26 @@ def spreads(spreads: Spreads, **look: Unpack[PanelLook]) -> Axes:
     """
     groups = _split_groups(spreads.params)
     panel = style.open_panel(spreads.params, look)
-    if spreads.params["estimate"].isna().all():
-        return panel.no_data("Spreads of fills")
-    ax = panel.ax
     panel.add_zero_line()
     words = []
     for number, (name, own) in enumerate(groups):
-        rows = own.set_index("name").loc[list(_SPREADS)]
-        reach = np.abs(rows[["low", "high"]].to_numpy().T - rows["estimate"].to_numpy())
-        ax.errorbar(
-            np.arange(3) + 0.16 * (number - (len(groups) - 1) / 2), rows["estimate"],
-            yerr=np.nan_to_num(reach), **{**panel.line_style(number)._asdict(), "linestyle": ""},
-            markersize=7, capsize=4, label=f"{name} (n = {rows['n'].max():,})",
-        )  # fmt: skip
+        rows = own.set_index("name").loc[["effective", "realised", "impact"]]
+        places = np.arange(3) + 0.16 * (number - (len(groups) - 1) / 2)
+        marks = panel.line_style(number) | {"linestyle": "", "markersize": 7, "capsize": 4}
+        panel.draw_errors(places, rows, label=f"{name} (n = {rows['n'].max():,})", **marks)
         parts = (f"{row['name']} {_bps_text(row)}" for row in own.to_dict("records"))
         words.append(f"{name}: {', '.join(parts)}")
     # Parts from the tape have no time after which they were measured.
     is_timed = np.isfinite(spreads.seconds)
     after = f" after {formats.time_span(spreads.seconds)}" if is_timed else ""
-    ax.set_xticks(range(3), ["effective", f"realised{after}", f"impact{after}"])
-    ax.set_xlim(-0.6, 2.6)
+    panel.ax.set_xticks(range(3), ["effective", f"realised{after}", f"impact{after}"])
+    panel.ax.set_xlim(-0.6, 2.6)
     y = "cost of the account, bps (below 0: it earns)"
-    panel.label_axes(y=y, y_ticks=formats.signed_number)
-    panel.add_legend(ncols=min(3, len(groups)))
+    panel.label_axes(y=y, y_ticks=formats.signed_number, legend=min(3, len(groups)))
     return panel.finish(f"Half spreads of fills and impact{after}. {'; '.join(words)}.")
 
 
-@style.draws_result
+@style.draws_result("Implementation shortfall")
 def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
     """Draw the parts of the implementation shortfall, with intervals.
 
@@ -215,13 +197,12 @@ def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
     ['delay', 'trading', 'opportunity', 'fees', 'total']
     """
     panel = style.open_panel(shortfall.params, look)
-    rows = shortfall.params.set_index("name").loc[list(_SHORTFALL)]
+    rows = shortfall.params.set_index("name").loc[_SHORTFALL]
+    style.not_empty(rows["estimate"].dropna())
     values, low, high = (rows[key].to_numpy(np.float64) for key in ("estimate", "low", "high"))
-    if not np.isfinite(values).any():
-        return panel.no_data("Implementation shortfall")
     ax, theme, places = panel.ax, panel.theme, np.arange(len(rows))
-    colours = [theme.good if value >= 0 else theme.bad for value in values]
-    ax.bar(places, values, width=0.62, color=[*colours[:-1], theme.total], linewidth=0)
+    colours = [theme.good if value >= 0 else theme.bad for value in values[:-1]]
+    ax.bar(places, values, width=0.62, color=[*colours, theme.total], linewidth=0)
     ax.vlines(places, low, high, color=theme.text, linewidth=1.3)
     panel.add_zero_line()
     texts = [formats.signed_number(round(value, 2)) for value in values]
@@ -239,7 +220,7 @@ def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
     return panel.finish(f"Implementation shortfall of {n:,} orders: {parts}.")
 
 
-@style.draws_result
+@style.draws_result("Days")
 def maker_days(days: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw what a maker earned and lost on each day, and the net.
 
@@ -276,25 +257,13 @@ def maker_days(days: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'USD, losses go down'
     """
     panel = style.open_panel(days, look)
-    if days.empty:
-        return panel.no_data("Days")
-    if days["day"].duplicated().any():
-        keys = days.select_dtypes(include=["str", "category", "datetimetz"])
-        raise axes.several_parts_error("maker_days", "row of each day", "days", keys)
-    days = days.sort_values("day")
+    axes.check_no_repeats("maker_days", "row of each day", "days", days, ["day"])
     last = [name for name in days.columns if name.startswith("adverse_")][-1]
-    parts = days.assign(adverse=days[last], costs=days["rebates"] + days["fees"])
-    at = np.array(days["day"].dt.to_pydatetime())
-    bars, sums = [], []
-    for (name, label), colour in zip(_DAY_PARTS.items(), panel.theme.groups, strict=True):
-        bars.append(
-            (parts[name].fillna(0.0).to_numpy(np.float64), {"color": colour, "label": label})
-        )
-        if parts[name].notna().any():
-            sums.append(f"{label} {formats.usd_amount(parts[name].sum(), signed=True)}")
-    panel.stack_bars(at, bars, 0.7)
-    panel.draw_net(at, days["net"], vertical=False)
-    first, last = days["day"].iloc[0], days["day"].iloc[-1]
-    panel.set_time_axis(first, last, "USD, losses go down", y_ticks=formats.usd_tick)
-    panel.add_legend(ncols=4)
-    return panel.finish(f"{len(days)} days: {', '.join(sums)} USD.")
+    rows = days.assign(adverse=days[last], costs=days["rebates"] + days["fees"]).sort_values("day")
+    parts, at = rows[[*_DAY_PARTS]].rename(columns=_DAY_PARTS), np.array(rows["day"])
+    panel.stack_bars(at, parts, panel.theme.groups, 0.7)
+    panel.draw_net(at, rows["net"], vertical=False)
+    panel.set_time_axis(rows["day"], "USD, losses go down", y_ticks=formats.usd_tick, legend=4)
+    sums = parts.sum(min_count=1).dropna().items()
+    words = ", ".join(f"{label} {formats.usd_amount(usd, signed=True)}" for label, usd in sums)
+    return panel.finish(f"{len(days)} days: {words} USD.")

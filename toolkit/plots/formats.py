@@ -3,6 +3,8 @@
 from decimal import Decimal
 from typing import Any, Final
 
+from toolkit.display import short_amount
+
 MINUS: Final = "\N{MINUS SIGN}"
 MISSING: Final = "\N{EM DASH}"
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -52,10 +54,7 @@ def short_usd(value: float, _: object = None) -> str:
     >>> [short_usd(size) for size in (500, 1_000, 250_000, 1_000_000)]
     ['500', '1k', '250k', '1M']
     """
-    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= unit:
-            return f"{value / unit:g}{letter}".replace("-", MINUS)
-    return f"{value:g}".replace("-", MINUS)
+    return short_amount(value).replace("-", MINUS)
 
 
 def whole_dollars(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Funding: by coin and over time, its running total, carry, and the basis of perps."""
 
-from typing import Any, Final, Unpack, overload
+from typing import Final, Unpack, overload
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ _MOST: Final = 14
 _ALL: Final = "all"
 
 
-@style.draws_result
+@style.draws_result("Funding by coin")
 def funding_by_coin(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw funding paid and received for each coin, sorted by net.
 
@@ -52,22 +52,14 @@ def funding_by_coin(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> [text.get_text() for text in funding_by_coin(rows).get_yticklabels()]
     ['BTC', 'ETH']
     """
-    rows = _rank_rows(sums) if len(sums) else sums
+    rows = _rank_rows(sums)
     panel = style.open_panel(sums, look, (7.2, 1.5 + 0.27 * max(4, len(rows))))
-    if rows.empty:
-        return panel.no_data("Funding by coin")
-    ax, names = panel.ax, rows["name"].tolist()
-    at = panel.name_rows(names)
-    for side, colour in (("paid", panel.theme.bad), ("received", panel.theme.good)):
-        ax.barh(at, rows[side], height=0.62, color=colour, label=side)
+    names, texts = rows["name"].tolist(), [formats.usd_amount(net, True) for net in rows["net"]]
+    at, colours = panel.name_rows(names, texts), (panel.theme.bad, panel.theme.good)
+    panel.stack_bars(at, rows[["paid", "received"]], colours, 0.62, horizontal=True)
     panel.draw_net(rows["net"], at)
-    texts = [formats.usd_amount(net, signed=True) for net in rows["net"]]
-    for y, text in enumerate(texts):
-        panel.label_right_edge(y, text)
     x = "USD, paid below 0; net in figures at the right"
-    panel.label_axes(x, x_ticks=formats.usd_tick)
-    net_handle, *handles = ax.get_legend_handles_labels()[0]
-    panel.add_legend(ncols=3, handles=[*handles, net_handle])
+    panel.label_axes(x, x_ticks=formats.usd_tick, legend=3)
     parts = ", ".join(f"{name} {text}" for name, text in zip(names[::-1], texts[::-1], strict=True))
     total = formats.usd_amount(rows["net"].sum(), signed=True)
     return panel.finish(f"Funding by coin in USD, net {total} in all: {parts}.")
@@ -77,17 +69,16 @@ def _rank_rows(sums: pd.DataFrame) -> pd.DataFrame:
     """Return names and floats, the lowest net first: the first bar is at the bottom."""
     amounts = ["paid", "received", "net"]
     key = next(name for name in sums.columns if name not in amounts)
-    rows = sums[amounts].astype("float64").reset_index(drop=True)
-    rows.insert(0, "name", sums[key].astype(str).to_numpy())
-    if len(rows) > _MAX_BARS:
-        size = (rows["received"] - rows["paid"]).sort_values(ascending=False, kind="stable")
-        rest = rows.loc[size.index[_MAX_BARS - 1 :]]
+    rows = sums[amounts].astype("float64").assign(name=sums[key].astype(str))
+    rows = rows.iloc[(rows["paid"] - rows["received"]).argsort(kind="stable")]
+    rest = rows.iloc[_MAX_BARS - 1 :]
+    if len(rest) > 1:
         others = rest[amounts].sum().to_frame().T.assign(name=f"{len(rest)} others")
-        rows = pd.concat([rows.drop(rest.index), others])
+        rows = pd.concat([rows.iloc[: _MAX_BARS - 1], others])
     return rows.sort_values(["net", "name"], kind="stable", ignore_index=True)
 
 
-@style.draws_result
+@style.draws_result("Funding over time")
 def funding_over_time(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw funding paid and received in each hour, day or week, and the running net.
 
@@ -121,28 +112,23 @@ def funding_over_time(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     '01 Jan 1970 to 01 Jan 1970, UTC'
     """
     panel = style.open_panel(sums, look)
-    if sums.empty:
-        return panel.no_data("Funding over time")
-    ax = panel.ax
-    key, rows, ends = axes.sort_periods(sums)
-    net = np.append(0.0, rows["net"].astype("float64").to_numpy().cumsum())
+    key, rows, edges = axes.sort_periods(sums)
     width = 0.86 * (axes.PERIOD_LENGTHS[key] / axes.PERIOD_LENGTHS["day"])
-    for name, colour in (("paid", panel.theme.bad), ("received", panel.theme.good)):
-        heights = rows[name].astype("float64")
-        ax.bar(rows[key], heights, width=width, align="edge", color=colour, label=name)
-    first, last, total = rows[key].iloc[0], rows[key].iloc[-1], formats.usd_amount(net[-1], True)
+    times, colours = rows[key], (panel.theme.bad, panel.theme.good)
+    panel.stack_bars(times, rows[["paid", "received"]], colours, width, align="edge")
+    net = np.append(0.0, rows["net"].astype("float64").cumsum())
+    total = formats.usd_amount(net[-1], signed=True)
     label = f"running net {total}"
-    ax.plot([first, *ends], net, color=panel.theme.text, linewidth=1.8, label=label)
+    panel.ax.plot(edges, net, color=panel.theme.text, linewidth=1.8, label=label)
     panel.add_zero_line(is_edge=True)
-    panel.set_time_axis(first, last, "USD, paid below 0", y_ticks=formats.usd_tick)
-    panel.add_legend(ncols=3)
+    panel.set_time_axis(times, "USD, paid below 0", y_ticks=formats.usd_tick, legend=3)
     return panel.finish(
-        f"Funding in USD by {key} from {first:%Y-%m-%d} to {last:%Y-%m-%d} UTC; "
+        f"Funding in USD by {key} from {times.iloc[0]:%Y-%m-%d} to {times.iloc[-1]:%Y-%m-%d} UTC; "
         f"the running net ends at {total}."
     )
 
 
-@style.draws_result
+@style.draws_result("Running total of funding")
 def funding_accrual(accrual: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the running total of funding over time, a line for each group.
 
@@ -172,31 +158,26 @@ def funding_accrual(accrual: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'funding, USD, paid below 0'
     """
     panel = style.open_panel(accrual, look)
-    if accrual.empty:
-        return panel.no_data("Running total of funding")
     rows = accrual.sort_values("time", kind="stable").astype({"total": "float64"})
     lines = axes.split_groups(rows, _NOT_KEYS, "all")
     lines.sort(key=lambda line: -abs(line[1]["total"].iloc[-1]))
     drawn, more = lines[: axes.MAX_LINES], len(lines) - axes.MAX_LINES
     others = f"; {more} smaller ones not drawn" if more > 0 else ""
-    first, last = rows["time"].iloc[0], rows["time"].iloc[-1]
     panel.add_zero_line()
     words = []
     for number, (name, own) in enumerate(drawn):
         end = own["total"].iloc[-1]
-        line = panel.line_style(number)
         panel.ax.plot(
-            [*own["time"], last], [*own["total"], end], **line.plain(), marker=line.marker,
-            drawstyle="steps-post", linewidth=1.8, markevery=[len(own)], markersize=6, label=name,
+            [*own["time"], rows["time"].iloc[-1]], [*own["total"], end], linewidth=1.8, label=name,
+            drawstyle="steps-post", markevery=[len(own)], markersize=6, **panel.line_style(number),
         )  # fmt: skip
         words.append(f"{name} {formats.usd_amount(end, signed=True)}")
-    y = "funding, USD, paid below 0"
-    panel.set_time_axis(first, last, y, y_ticks=formats.usd_tick, note=others)
-    panel.add_legend(ncols=min(6, len(drawn)))
+    y, looks = "funding, USD, paid below 0", {"y_ticks": formats.usd_tick, "legend": len(drawn)}
+    panel.set_time_axis(rows["time"], y, note=others, **looks)
     return panel.finish(f"Running total of funding in USD at the end: {', '.join(words)}{others}.")
 
 
-@style.draws_result
+@style.draws_result("Carry")
 def carry(carry: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw what positions earn in funding, what they cost, and the net, for each coin.
 
@@ -227,23 +208,16 @@ def carry(carry: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     ['XYZ']
     """
     panel = style.open_panel(carry, look)
-    rows = carry.dropna(subset="net_bps") if len(carry) else carry
-    if rows.empty:
-        return panel.no_data("Carry")
+    rows = style.not_empty(carry.dropna(subset="net_bps"))
     rows = rows.sort_values("net_bps", kind="stable").tail(_MAX_BARS)
-    at = panel.name_rows(rows["coin"].tolist())
-    names = [name for name in _CARRY_PARTS if name in rows]
-    parts = [
-        (rows[name].to_numpy(np.float64), {"color": colour, "label": _CARRY_PARTS[name]})
-        for name, colour in zip(names, (*panel.theme.groups, panel.theme.text), strict=False)
-    ]
-    panel.stack_bars(at, parts, 0.55, horizontal=True)
+    at, colours = panel.name_rows(rows["coin"].tolist()), panel.theme.groups
+    parts = rows[[name for name in _CARRY_PARTS if name in rows]].rename(columns=_CARRY_PARTS)
+    panel.stack_bars(at, parts, (*colours, panel.theme.text), 0.55, horizontal=True)
     panel.ax.hlines(at, rows["low"], rows["high"], color=panel.theme.text, linewidth=1.3)
     panel.draw_net(rows["net_bps"], at)
-    days = rows["hours"].iloc[0] / 24
-    panel.label_axes(f"gain over {days:g} days, bps of the notional")
-    panel.add_legend(ncols=len(parts) + 1)
-    best = rows.iloc[-1]
+    days, best = rows["hours"].iloc[0] / 24, rows.iloc[-1]
+    x = f"gain over {days:g} days, bps of the notional"
+    panel.label_axes(x, legend=parts.shape[1] + 1)
     return panel.finish(
         f"Carry of {len(rows)} coins over {days:g} days. The highest net is that of {best['coin']}:"
         f" {formats.basis_points(best['net_bps'])} bps."
@@ -254,7 +228,7 @@ def carry(carry: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 def basis(basis: PerpBasis, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
 def basis(basis: PerpBasis, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Basis")
 def basis(basis: PerpBasis, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw the half-life and the mean of the basis by coin, and funding by dex.
 
@@ -290,33 +264,31 @@ def basis(basis: PerpBasis, **look: Unpack[PanelLook]) -> Figure | Axes:
     3
     """
     sizes = basis.hours.groupby("coin")["open_interest_usd"].mean()
-    coins = sizes.fillna(0.0).sort_values(ascending=False).index[:_MOST].tolist()
+    sizes = style.not_empty(sizes.fillna(0.0)).sort_values(ascending=False)
+    coins = sizes.index[:_MOST].tolist()
     rates = _choose_rates(basis.rates)
     height = 1.5 + 0.24 * max(len(coins), len(rates), 3)
-    widths = (1, 1, 1) if coins else (1,)
-    panels = style.open_panels(basis.params, look, (10.2, height), widths=widths)
-    if not coins:
-        return panels[0].no_data("Basis")
-    table, names = basis.params.set_index("coin"), ("half_life_hours", "mean_bps")
-    halves, means = (table[table["name"] == name].loc[coins] for name in names)
-    theme, is_known = panels[0].theme, bool(halves["estimate"].notna().any())
+    panels = style.open_panels(basis.params, look, (10.2, height), widths=(1, 1, 1))
+    table, good = basis.params.set_index("coin"), panels[0].theme.good
+    halves, means = (
+        table[table["name"] == name].loc[coins] for name in ("half_life_hours", "mean_bps")
+    )
+    is_known = bool(halves["estimate"].notna().any())
     if is_known:
-        _draw_rows(panels[0], coins, halves, theme.good)
+        _draw_rows(panels[0], coins, halves, good, "half-life of the basis, hours", "perp")
         panels[0].ax.set_xlim(left=0)
-        panels[0].label_axes("half-life of the basis, hours", "perp")
     else:
         panels[0].write_note("half-life not known:\nit needs ten pairs\nof neighbouring hours")
     for panel in panels[1:2]:
-        _draw_rows(panel, coins, means, theme.good)
+        _draw_rows(panel, coins, means, good, "mean basis (mark over oracle), bps", "perp")
         panel.add_zero_line(vertical=True)
-        panel.label_axes("mean basis (mark over oracle), bps", "perp")
         if is_known:
             panel.ax.set_yticklabels([])
     for panel in panels[2:]:
-        shown = [_rate_name(row) for row in rates.to_dict("records")]
-        _draw_rows(panel, shown, 100 * rates[["estimate", "low", "high"]], theme.bad)
+        names, shares = rates["shown"].tolist(), 100 * rates[["estimate", "low", "high"]]
+        x, y = "funding that longs pay, % a year", "dex, or asset and dex"
+        _draw_rows(panel, names, shares, panel.theme.bad, x, y)
         panel.add_zero_line(vertical=True)
-        panel.label_axes("funding that longs pay, % a year", "dex, or asset and dex")
     parts = [
         f"{coin}: mean {formats.basis_points(mean)} bps, half-life "
         f"{'not known' if np.isnan(hours) else f'{hours:.1f} hours'}"
@@ -329,23 +301,23 @@ def _choose_rates(rates: pd.DataFrame) -> pd.DataFrame:
     """Return the rates of dexes, and of assets on several dexes, the largest first."""
     shared = rates.loc[(rates["dex"] == _ALL) & (rates["asset"] != _ALL), "asset"]
     by_size = rates.sort_values("open_interest_usd", ascending=False, kind="stable")
-    whole = by_size[by_size["asset"] == _ALL]
+    dex, is_whole = by_size["dex"].replace(_ALL, "all dexes"), by_size["asset"] == _ALL
+    by_size = by_size.assign(shown=dex.where(is_whole, by_size["asset"] + ", " + dex))
     both = by_size[by_size["asset"].isin(shared)].sort_values("asset", kind="stable")
-    return pd.concat([whole, both]).head(_MOST)
+    return pd.concat([by_size[is_whole], both]).head(_MOST)
 
 
-def _rate_name(row: dict[Any, Any]) -> str:
-    dex = "all dexes" if row["dex"] == _ALL else str(row["dex"])
-    return dex if row["asset"] == _ALL else f"{row['asset']}, {dex}"
-
-
-def _draw_rows(panel: Panel, names: list[str], rows: pd.DataFrame, colour: str) -> None:
+def _draw_rows(
+    panel: Panel, names: list[str], rows: pd.DataFrame, colour: str, x: str, y: str
+) -> None:
     """Draw one estimate with its interval for each name, the first on top."""
-    at = panel.name_rows(names, from_top=True)
-    value, low, high = (rows[column].to_numpy(np.float64) for column in ("estimate", "low", "high"))
-    known = np.where(np.isfinite(value), value, np.nan)
+    at, rows = (
+        panel.name_rows(names, from_top=True),
+        rows[["estimate", "low", "high"]].astype(float),
+    )
     # An interval without an end continues to the edge of the panel.
-    top = 1.2 * np.nanmax(np.where(np.isfinite(high), high, known), initial=0.0)
-    panel.draw_intervals(at, known, low, np.where(np.isinf(high), top, high), colour)
+    known = rows.where(np.isfinite(rows))
+    top = 1.2 * np.fmax(known["high"].fillna(known["estimate"]).max(), 0.0)
+    panel.draw_intervals(at, known.assign(high=rows["high"].clip(upper=top)), "estimate", colour)
     panel.ax.xaxis.set_major_locator(MaxNLocator(nbins=6))
-    panel.ax.xaxis.set_major_formatter(formats.signed_number)
+    panel.label_axes(x, y, x_ticks=formats.signed_number)

@@ -6,6 +6,7 @@ import matplotlib.dates as mdates
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from toolkit.arrays import Floats
@@ -14,15 +15,11 @@ from toolkit.plots import axes, formats, style
 from toolkit.plots.axes import Panel
 from toolkit.plots.style import Look, PanelLook
 
-_HISTORY: Final = {
-    "time", "method", "side", "fills", "accounts", "notional", "closed_pnl", "marked",
-    "slippage_bps",
-}  # fmt: skip
 _OPACITIES: Final = (1.0, 0.62, 0.36, 0.16)
 """The opacity of each round; the last one is for all further rounds together."""
 
 
-@style.draws_result
+@style.draws_result("Liquidation map")
 def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the notional of longs and shorts that a price change would liquidate.
 
@@ -59,30 +56,31 @@ def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """
     axes.check_one_part("liquidation_map", "coin", "levels", levels, ["coin"])
     panel = style.open_panel(levels, look)
-    rows = levels.dropna(subset="distance") if len(levels) else levels
-    if rows.empty:
-        return panel.no_data("Liquidation map")
-    ax, theme, coin, width = panel.ax, panel.theme, rows["coin"].iloc[0], _bin_width(rows)
+    rows = style.not_empty(levels.dropna(subset="distance"))
+    ax, theme, coin = panel.ax, panel.theme, rows["coin"].iloc[0]
+    # At distance 0 the side decides whether a bin lies above the mark price.
+    near = rows["distance"]
+    rows = rows.assign(above=(near > 0) | ((near == 0) & (rows["side"] == "short")))
+    row: Any = rows.iloc[0]
+    edge = row["low"] if row["above"] else row["high"]
+    width = (row["high"] - row["low"]) / (edge / (1 + row["distance"]))
+    # The price has passed all of the bin at its far edge.
+    rows = rows.assign(far=near + np.where(rows["above"], width, -width))
     sides = (("long", theme.bad, "-", ""), ("short", theme.good, "--", "////"))
     for side, colour, dashes, hatch in sides:
         own = rows[rows["side"] == side].sort_values("distance", key=abs, kind="stable")
-        if own.empty:
-            continue
-        edge, total = own["distance"].to_numpy(), own["cumulative"].to_numpy()
-        is_above = _is_above(edge, side)
-        far = edge + np.where(is_above, width, -width)  # the price has passed all of the bin there
-        ax.bar(
-            50 * (edge + far), own["notional"], width=92 * width, color=colour,
-            alpha=0.55, hatch=hatch, edgecolor=colour, linewidth=0.4, label=f"{side}s",
-        )  # fmt: skip
+        if len(own):
+            ax.bar(
+                50 * (own["distance"] + own["far"]), own["notional"], width=92 * width, alpha=0.55,
+                color=colour, hatch=hatch, edgecolor=colour, linewidth=0.4, label=f"{side}s",
+            )  # fmt: skip
         label = f"{side}s up to here"
-        for is_chosen in (~is_above, is_above):
-            if is_chosen.any():
-                ax.step(
-                    100 * np.append(0, far[is_chosen]), np.append(0, total[is_chosen]),
-                    where="post", color=colour, linestyle=dashes, linewidth=1.3, label=label,
-                )  # fmt: skip
-                label = ""
+        for _, part in own.groupby("above"):
+            far, total = (np.append(0, part[name]) for name in ("far", "cumulative"))
+            ax.step(
+                100 * far, total, dashes, where="post", color=colour, linewidth=1.3, label=label
+            )
+            label = ""
     ax.axvline(0, color=theme.text, linewidth=1)
     ax.spines["bottom"].set_visible(False)
     shares = rows.groupby("side")["covered"].first()
@@ -90,10 +88,9 @@ def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     if shares.notna().any():
         parts = [f"{100 * share:.0f} % of {side}s" for side, share in shares.items()]
         coverage = f"covers {', '.join(parts)}"
-    label = f"distance of the liquidation price from the mark price of {coin}, %\n({coverage})"
-    usd = formats.short_usd
-    panel.label_axes(label, "notional, USD", x_ticks=formats.signed_tick, y_ticks=usd)
-    panel.add_legend(ncols=4)
+    x = f"distance of the liquidation price from the mark price of {coin}, %\n({coverage})"
+    ticks = {"x_ticks": formats.signed_tick, "y_ticks": formats.short_usd}
+    panel.label_axes(x, "notional, USD", **ticks, legend=4)
     sums = rows.groupby("side")["notional"].sum()
     amounts = ", ".join(f"{formats.usd_amount(usd)} of {side}s" for side, usd in sums.items())
     unplaced = levels.groupby("side")["unplaced"].first().sum()
@@ -104,19 +101,7 @@ def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     )
 
 
-def _is_above(distance: Any, side: str) -> Any:
-    """Return whether bins lie above the mark price; at distance 0 the side decides."""
-    return (distance > 0) | ((distance == 0) & (side == "short"))
-
-
-def _bin_width(rows: pd.DataFrame) -> float:
-    """Return the width of a bin as a share of the mark price."""
-    row = rows.iloc[0]
-    edge = row["low"] if _is_above(row["distance"], row["side"]) else row["high"]
-    return float((row["high"] - row["low"]) / (edge / (1 + row["distance"])))
-
-
-@style.draws_result
+@style.draws_result("Liquidations over time")
 def liquidation_history(history: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw liquidated longs and shorts over time, by method.
 
@@ -151,37 +136,30 @@ def liquidation_history(history: pd.DataFrame, **look: Unpack[PanelLook]) -> Axe
     'market: 200.00 bps'
     """
     panel = style.open_panel(history, look)
-    if history.empty:
-        return panel.no_data("Liquidations over time")
-    theme = panel.theme
-    groups = [name for name in history.columns if name not in _HISTORY]
-    if history.duplicated(["time", "method", "side"]).any():
-        parts = history[groups[:1] or ["time"]].drop_duplicates()
-        raise axes.several_parts_error("liquidation_history", "group", "history", parts)
-    times = pd.DatetimeIndex(history["time"].drop_duplicates().sort_values())
-    places = mdates.date2num(times)
-    width = np.diff(places).min(initial=7.0) if len(places) > 1 else 1 / 24
-    bars, words = [], []
+    keys, theme = ["time", "method", "side"], panel.theme
+    axes.check_no_repeats("liquidation_history", "group", "history", history, keys)
     colours = {"market": theme.bad, "backstop": theme.accent, "deleveraging": theme.good}
-    for method, colour in (colours | {"unknown": theme.muted}).items():
+    colours["unknown"] = theme.muted
+    sums: Any = history.set_index(["time", "side", "method"])["notional"].astype("float64")
+    usd, labels, words = sums.unstack(fill_value=0.0), {}, []
+    usd.loc[usd.index.get_level_values("side") == "short"] *= -1
+    for method in colours:
         own = history[history["method"] == method]
-        if own.empty:
-            continue
-        marked = own["marked"].sum()
-        slippage = (own["slippage_bps"] * own["marked"]).sum() / marked if marked else np.nan
-        label = f"{method}: {formats.basis_points(slippage)} bps" if marked else method
-        for side, sign in (("long", 1.0), ("short", -1.0)):
-            sums = own[own["side"] == side].groupby("time")["notional"].sum()
-            usd = sign * sums.reindex(times, fill_value=0.0).to_numpy(np.float64)
-            bars.append(
-                (usd, {"color": colour, "linewidth": 0, "label": label if sign > 0 else None})
-            )
-        words.append(f"{label}, {formats.usd_amount(own['notional'].sum())} USD")
-    panel.stack_bars(places + width / 2, bars, 0.86 * width)
+        marked, name = own["marked"].sum(), method
+        if marked:
+            slippage = (own["slippage_bps"] * own["marked"]).sum() / marked
+            name = f"{method}: {formats.basis_points(slippage)} bps"
+        if len(own):
+            labels[method] = name
+            words.append(f"{name}, {formats.usd_amount(own['notional'].sum())} USD")
+    places = mdates.date2num(usd.index.get_level_values("time"))
+    every = np.unique(places)
+    width = np.diff(every).min(initial=7.0) if len(every) > 1 else 1 / 24
+    bars, looks = usd[[*labels]].rename(columns=labels), [colours[method] for method in labels]
+    panel.stack_bars(places + width / 2, bars, looks, 0.86 * width)
     panel.add_zero_line(is_edge=True)
     y, ticks = "longs (above) and shorts\nclosed, USD", lambda usd, _: formats.short_usd(abs(usd))
-    panel.set_time_axis(times.min(), times.max(), y, y_ticks=ticks)
-    panel.add_legend(ncols=4)
+    panel.set_time_axis(history["time"], y, y_ticks=ticks, legend=4)
     text = f"Liquidations over time, worse than the mark price by: {'; '.join(words)}."
     return panel.finish(text)
 
@@ -190,7 +168,7 @@ def liquidation_history(history: pd.DataFrame, **look: Unpack[PanelLook]) -> Axe
 def cascade(cascade: Cascade, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
 def cascade(cascade: Cascade, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Cascade")
 def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw the price change after all liquidations over the shock, and what each round liquidates.
 
@@ -226,17 +204,14 @@ def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
     2
     """
     rows = cascade.params.sort_values("shock", ignore_index=True)
-    has_values = cascade.n > 0 and bool(rows["estimate"].notna().any())
-    heights = (1.7, 1) if has_values else (1,)
-    upper, *others = style.open_panels(cascade.params, look, (7.2, 4.8), heights=heights)
-    if not has_values:
-        return upper.no_data("Cascade")
+    style.not_empty(rows["estimate"].dropna() if cascade.n else [])
+    upper, *others = style.open_panels(cascade.params, look, (7.2, 4.8), heights=(1.7, 1))
     shock = 100 * rows["shock"].to_numpy(np.float64)
     _draw_moves(upper, rows, shock)
     for lower in others:
-        _draw_rounds(lower, cascade.rounds, 0.75 * np.diff(shock).min(initial=np.inf))
-    for panel in others or [upper]:
-        panel.label_axes(f"shock to the price of {cascade.coin}, %")
+        width = 0.75 * np.diff(shock).min(initial=np.inf)
+        _draw_rounds(lower, cascade.rounds, width if np.isfinite(width) else 1.0)
+    (others or [upper])[0].label_axes(f"shock to the price of {cascade.coin}, %")
     row = rows.sort_values("amplification", na_position="first").iloc[-1]
     return upper.finish(
         f"Liquidation cascade of {cascade.coin} after {len(rows)} shocks. The largest "
@@ -255,14 +230,10 @@ def _draw_moves(panel: Panel, rows: pd.DataFrame, shock: Floats) -> None:
     for side in (shock < 0, shock > 0):
         if not side.any():
             continue
-        panel.draw_band(
-            shock[side], shock[side], final[side], theme.bad, alpha=0.14, label=labels[0]
-        )
-        ax.vlines(shock[side], low[side], high[side], color=theme.text, linewidth=1.3, zorder=3)
-        ax.plot(
-            shock[side], final[side], color=theme.bad, marker="o", markersize=4.5, linewidth=1.6,
-            label=labels[1],
-        )  # fmt: skip
+        x, y = shock[side], final[side]
+        panel.draw_band(x, x, y, theme.bad, alpha=0.14, label=labels[0])
+        ax.vlines(x, low[side], high[side], color=theme.text, linewidth=1.3, zorder=3)
+        ax.plot(x, y, "o-", color=theme.bad, markersize=4.5, linewidth=1.6, label=labels[1])
         labels = ["", ""]
         factors = rows["amplification"].where(side).fillna(0.0).to_numpy(np.float64)
         worst = int(factors.argmax())
@@ -273,8 +244,7 @@ def _draw_moves(panel: Panel, rows: pd.DataFrame, shock: Floats) -> None:
     panel.add_zero_line(is_edge=True)
     ax.margins(x=0.04, y=0.08)
     ticks = formats.signed_tick
-    panel.label_axes(y="final price change, %", x_ticks=ticks, y_ticks=ticks)
-    panel.add_legend(ncols=3)
+    panel.label_axes(y="final price change, %", x_ticks=ticks, y_ticks=ticks, legend=3)
 
 
 def _draw_rounds(panel: Panel, rounds: pd.DataFrame, width: float) -> None:
@@ -282,15 +252,11 @@ def _draw_rounds(panel: Panel, rounds: pd.DataFrame, width: float) -> None:
     table = rounds.assign(_round=rounds["round"].clip(upper=last)).pivot_table(
         index="shock", columns="_round", values="forced_usd", aggfunc="sum", fill_value=0.0
     )
-    places, width = 100 * table.index.to_numpy(np.float64), width if np.isfinite(width) else 1.0
+    places, numbers = 100 * table.index.to_numpy(np.float64), [*map(int, table.columns)]
     # The grid must not show through the shades.
     panel.ax.bar(places, table.sum(axis=1), width=width, color=theme.background, linewidth=0)
-    bars = []
-    for number in map(int, table.columns):
-        look = {"alpha": _OPACITIES[number - 1], "color": theme.bad, "linewidth": 0}
-        label = f"round {number}{' and later' * (number == last)}"
-        bars.append((table[number].to_numpy(np.float64), look | {"label": label}))
-    panel.stack_bars(places, bars, width)
-    panel.label_axes(y="liquidated, USD", y_ticks=formats.short_usd)
-    if len(table):
-        panel.add_legend(ncols=last)
+    colours = [to_rgba(theme.bad, _OPACITIES[number - 1]) for number in numbers]
+    names = [f"round {number}{' and later' * (number == last)}" for number in numbers]
+    panel.stack_bars(places, table.set_axis(names, axis=1), colours, width)
+    legend = last if len(table) else 0
+    panel.label_axes(y="liquidated, USD", y_ticks=formats.short_usd, legend=legend)

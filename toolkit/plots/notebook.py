@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure, SubFigure
 
 from toolkit.plots.themes import COLOUR_NAMES, SETTINGS, Theme, colour_map, get_theme
+from toolkit.public_names import publish_as
 
 _STYLE: Final = (
     "<style>.tk-plot .tk-dark{display:none}"
@@ -63,6 +64,7 @@ class NotebookAxes(Axes):
         return figure._repr_html_() if isinstance(figure, NotebookFigure) else None
 
 
+@publish_as("toolkit.plots")
 def alt(drawn: Axes | Figure) -> str:
     """Return the alternative text of a plot: what it shows, in words.
 

@@ -12,7 +12,6 @@ from matplotlib.ticker import NullLocator
 from toolkit.contract.order_states import order_state_group
 from toolkit.orders import FillProbability, FillTimes
 from toolkit.plots import axes, formats, style
-from toolkit.plots.axes import Panel
 from toolkit.plots.style import PanelLook
 
 _FIRST, _LAST = "(placed)", "(last)"
@@ -27,7 +26,7 @@ _AGE_NAMES: Final = {
 }  # fmt: skip
 
 
-@style.draws_result
+@style.draws_result("Transitions between statuses of orders")
 def order_transitions(transitions: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the matrix of transitions between statuses of orders.
 
@@ -62,23 +61,19 @@ def order_transitions(transitions: pd.DataFrame, **look: Unpack[PanelLook]) -> A
     >>> [text.get_text() for text in order_transitions(rows).get_yticklabels()]
     ['(placed)', 'open']
     """
-    if len(transitions) and transitions.duplicated(["before", "after"]).any():
-        own = ["before", "after", "orders", "share"]
-        groups = transitions[transitions.columns.difference(own, sort=False)].drop_duplicates()
-        raise axes.several_parts_error("order_transitions", "matrix", "transitions", groups)
-    rows = _fold_rare_statuses(transitions) if len(transitions) else transitions
-    before, after = _sort_statuses(rows) if len(rows) else ([], [])
+    keys = ["before", "after"]
+    axes.check_no_repeats("order_transitions", "matrix", "transitions", transitions, keys)
+    rows = _fold_rare_statuses(transitions)
+    size = rows.groupby("after")["orders"].sum().sort_values(ascending=False, kind="stable")
+    left = {*rows.loc[rows["after"] != _LAST, "before"]} - {_FIRST}
+    after = [*(name for name in size.index if name != _LAST), _LAST]
+    before = [_FIRST, *(name for name in after if name in left)]
     panel = style.open_panel(transitions, look, (7.2, 2.2 + 0.34 * len(before)))
-    if not before:
-        return panel.no_data("Transitions between statuses of orders")
-    share, count = (
-        rows.pivot(index="before", columns="after", values=name)
-        .reindex(index=before, columns=after).to_numpy(np.float64)
-        for name in ("share", "orders")
-    )  # fmt: skip
-    texts = [["" if number != number else f"{number:,.0f}" for number in row] for row in count]
-    panel.draw_cells(share, texts, ("background", "good"), 0, 1)
-    panel.name_cells(before, ["no change" if name == _LAST else name for name in after], 40)
+    wide: Any = rows.pivot(index="before", columns="after").rename(columns={_LAST: "no change"})
+    shown = ["no change" if name == _LAST else name for name in after]
+    share, count = (wide[name].reindex(index=before, columns=shown) for name in ("share", "orders"))
+    texts = count.map(lambda number: f"{number:,.0f}" if number > 0 else "")
+    panel.draw_cells(share, texts, ("background", "good"), 0, 1, rotation=40)
     panel.label_axes("to; number of orders, shaded by their share of the row", "from")
     is_first = transitions["before"] == _FIRST
     moved = transitions[~is_first & (transitions["after"] != _LAST)]
@@ -100,31 +95,19 @@ def _fold_rare_statuses(rows: pd.DataFrame) -> pd.DataFrame:
     if len(ranked) <= _MAX_COLUMNS:
         return rows
     kept = {_FIRST, _LAST, *ranked[: _MAX_COLUMNS - 2], *entered["before"]}
-    rare = sorted(set(rows["after"]) - kept)
-    counts = Counter(map(order_state_group, rare))
+    groups = {name: order_state_group(name) for name in sorted(set(rows["after"]) - kept)}
+    counts = Counter(groups.values())
     names = {
         name: f"{counts[group]} other {group}"
-        for name in rare
-        if counts[group := order_state_group(name)] > 1
+        for name, group in groups.items()
+        if counts[group] > 1
     }
     folded = rows.assign(after=rows["after"].replace(names))
     sums = folded.groupby(["before", "after"])["orders"].sum().reset_index()
-    left = sums.groupby("before")["orders"].transform("sum")
-    return sums.assign(share=sums["orders"] / left)
+    return sums.assign(share=sums["orders"] / sums.groupby("before")["orders"].transform("sum"))
 
 
-def _sort_statuses(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return the statuses before and the statuses after, the most frequent first.
-
-    A status that always ends an order has no row.
-    """
-    size = rows.groupby("after")["orders"].sum().sort_values(ascending=False, kind="stable")
-    left = set(rows.loc[rows["after"] != _LAST, "before"]) - {_FIRST}
-    entered = [name for name in size.index if name != _LAST]
-    return [_FIRST, *(name for name in entered if name in left)], [*entered, _LAST]
-
-
-@style.draws_result
+@style.draws_result("Last statuses of orders")
 def order_mix(mix: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the share of each last status of orders, with its interval.
 
@@ -158,39 +141,29 @@ def order_mix(mix: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> [text.get_text() for text in order_mix(rows).get_yticklabels()]
     ['filled']
     """
-    rows = mix
-    if len(mix):
-        if mix.duplicated("status").any():
-            own = ["group", "status", "orders", "n", "share", "low", "high"]
-            groups = mix[mix.columns.difference(own, sort=False)].drop_duplicates()
-            raise axes.several_parts_error("order_mix", "mix", "mix", groups)
-        rows = mix.sort_values(["orders", "status"], ascending=[False, True]).head(_MAX_STATUSES)
+    axes.check_no_repeats("order_mix", "mix", "mix", mix, ["status"])
+    rows = mix.sort_values(["orders", "status"], ascending=[False, True]).head(_MAX_STATUSES)
     panel = style.open_panel(mix, look, (7.2, 1.5 + 0.24 * max(4, len(rows))))
-    if rows.empty:
-        return panel.no_data("Last statuses of orders")
     ax, theme, upwards = panel.ax, panel.theme, rows.iloc[::-1]
-    at = panel.name_rows(upwards["status"].tolist())
+    counts = upwards["orders"].map("{:,}".format)
+    at = panel.name_rows(upwards["status"].tolist(), counts)
     colours = (theme.good, theme.accent, theme.bad, theme.total, theme.muted)
     for name, colour, marker in zip(_END_GROUPS, colours, "osDv^", strict=True):
-        is_own = (upwards["group"] == name).to_numpy()
-        part = upwards[is_own]
-        if len(part):
-            interval = part["low"], part["high"], colour
-            panel.draw_intervals(at[is_own], part["share"], *interval, marker, 5.5, name)
+        own = (upwards["group"] == name).to_numpy()
+        if own.any():
+            marks = {"marker": marker, "markersize": 5.5, "label": name}
+            panel.draw_intervals(at[own], upwards[own], "share", colour, **marks)
     ax.set_xscale("log")
     ax.set_xlim(None, 1.3)
     ax.xaxis.set_minor_locator(NullLocator())
-    for y, count in enumerate(upwards["orders"]):
-        panel.label_right_edge(y, f"{count:,}")
     x = "share of orders by last status; number of orders at the right"
-    panel.label_axes(x, x_ticks=lambda share, _: f"{100 * share:g} %")
-    panel.add_legend(ncols=5)
+    panel.label_axes(x, x_ticks=lambda share, _: f"{100 * share:g} %", legend=5)
     first = rows.head(8)
     parts = ", ".join(first["status"] + " " + first["share"].map(formats.percent_share))
     return panel.finish(f"Last statuses of {rows['n'].iloc[0]:,} orders: {parts}.")
 
 
-@style.draws_result
+@style.draws_result("Ends of orders by age")
 def fill_times(times: FillTimes, **look: Unpack[PanelLook]) -> Axes:
     """Draw the probability of each end of an order by its age.
 
@@ -228,28 +201,27 @@ def fill_times(times: FillTimes, **look: Unpack[PanelLook]) -> Axes:
     'share of orders'
     """
     panel = style.open_panel(times.curves, look)
-    if times.curves.empty:
-        return panel.no_data("Ends of orders by age")
-    ax, lines = panel.ax, _time_lines(panel, times.curves)
-    ages = np.concatenate([own["seconds"].to_numpy(np.float64) for *_, own in lines])
+    ax, lines = panel.ax, _time_lines(panel, style.not_empty(times.curves))
+    ages = np.concatenate([own["seconds"] for *_, own in lines])
     # A logarithmic axis has no 0: orders that ended at once are drawn at its left edge.
     edge = max(float(ages[ages > 0].min(initial=np.inf)) / 2, 0.001) if (ages > 0).any() else 0.001
     last = max(float(ages.max()), 2 * edge)
     for line, label, own in lines:
-        x: Any = np.maximum(own["seconds"].to_numpy(np.float64), edge)
+        x = own["seconds"].clip(lower=edge)
         panel.draw_band(x, own["low"], own["high"], line["color"], alpha=0.18, step="post")
         ax.step(x, own["probability"], where="post", label=label, **line)
     ax.set_xscale("log")
     ticks = [age for age in _AGE_NAMES if edge <= age <= last]
     axes.set_ticks(ax.xaxis, ticks, lambda seconds, _: _AGE_NAMES.get(seconds, f"{seconds:g} s"))
     ax.set(xlim=(edge, last), ylim=(0, 1))
-    panel.label_axes("time since the order was placed", "share of orders", y_ticks="{x:.0%}")
-    panel.add_legend(ncols=3)
-    keys = [name for name in times.params.columns if name not in _NOT_KEYS]
+    x_label, y = "time since the order was placed", "share of orders"
+    panel.label_axes(x_label, y, y_ticks="{x:.0%}", legend=3)
+    filled = times.params.dropna(subset="estimate")
+    filled = filled[filled["name"].str.startswith("filled")]
     parts = [
-        " ".join([*(f"{row[key]}:" for key in keys), f"{row['name']} {row['estimate']:.0%}"])
-        for row in times.params.dropna(subset="estimate").to_dict("records")
-        if row["name"].startswith("filled")
+        f"{group + ': ' if group else ''}{row['name']} {row['estimate']:.0%}"
+        for group, own in axes.split_groups(filled, _NOT_KEYS)
+        for row in own.to_dict("records")
     ]
     return panel.finish(
         f"Ends of {times.n:,} orders by age, {times.open:,} still open: {', '.join(parts)}."
@@ -257,7 +229,7 @@ def fill_times(times: FillTimes, **look: Unpack[PanelLook]) -> Axes:
 
 
 def _time_lines(
-    panel: Panel, curves: pd.DataFrame
+    panel: axes.Panel, curves: pd.DataFrame
 ) -> list[tuple[dict[str, Any], str, pd.DataFrame]]:
     """Return the style, the label and the points of each line: one for each cause or group."""
     groups = axes.split_groups(curves, _NOT_KEYS)
@@ -269,23 +241,19 @@ def _time_lines(
             if len(own := curves[curves["cause"] == cause])
         ]
     axes.check_drawable(len(groups), axes.MAX_LINES, "groups")
-    return [
-        (panel.line_style(number).plain(), name, _extend_line(own, rows, curves["seconds"].max()))
-        for number, (name, rows) in enumerate(groups)
-        if len(own := rows[rows["cause"] == "filled"])
-    ]
+    lines = []
+    for number, (name, rows) in enumerate(groups):
+        own = rows[rows["cause"] == "filled"]
+        # A line goes on to the last age if all orders of its group have ended.
+        if rows.groupby("cause")["probability"].last().sum() > 1 - 1e-9 and len(own):
+            end = own.iloc[[-1]].assign(seconds=curves["seconds"].max())
+            own = pd.concat([own, end], ignore_index=True).drop_duplicates("seconds", keep="first")
+        if len(own):
+            lines.append((panel.line_style(number, marks=False), name, own))
+    return lines
 
 
-def _extend_line(own: pd.DataFrame, group: pd.DataFrame, last: float) -> pd.DataFrame:
-    """Return a line that goes on to the last age if all orders of its group have ended."""
-    ended = group.groupby("cause")["probability"].last().sum()
-    end = own.iloc[[-1]]
-    if ended < 1 - 1e-9 or end["seconds"].item() >= last:
-        return own
-    return pd.concat([own, end.assign(seconds=last)], ignore_index=True)
-
-
-@style.draws_result
+@style.draws_result("Fills by distance")
 def fill_probability(
     times: FillProbability, seconds: float | None = None, **look: Unpack[PanelLook]
 ) -> Axes:
@@ -328,8 +296,6 @@ def fill_probability(
     >>> fill_probability(found).get_xlabel()
     'distance from the mid, bps'
     """
-    panel = style.open_panel(times.params, look)
-    ax = panel.ax
     rows = times.params[times.params["name"].str.startswith("filled within ")]
     rows = rows[rows["distance_bps"].notna()]
     ages = rows["name"].str.extract(r"within (\S+) s", expand=False).astype("float64")
@@ -338,29 +304,24 @@ def fill_probability(
         raise ValueError(f"there is no horizon of {seconds:g} s; choose one of {known}")
     wanted = known if seconds is None else [float(seconds)]
     axes.check_drawable(len(wanted), axes.MAX_LINES, "horizons")
-    if rows.empty:
-        return panel.no_data("Fills by distance")
-    places = np.unique(rows["distance_bps"])
+    panel = style.open_panel(times.params, look)
+    places = np.unique(style.not_empty(rows)["distance_bps"])
     words = []
     for number, age in enumerate(wanted):
         own = rows[ages == age].sort_values("distance_bps")
-        middle = own["estimate"].to_numpy(np.float64)
+        x = np.searchsorted(places, own["distance_bps"]) + 0.05 * (number - (len(wanted) - 1) / 2)
         line, label = panel.line_style(number), f"within {formats.time_span(age)}"
-        ax.errorbar(
-            np.searchsorted(places, own["distance_bps"]) + 0.05 * (number - (len(wanted) - 1) / 2),
-            middle, yerr=np.abs(own[["low", "high"]].to_numpy(np.float64).T - middle),
-            **line.plain(), marker=line.marker, markersize=5, capsize=3, linewidth=1.4, label=label,
-        )  # fmt: skip
-        words.append(f"{label} " + ", ".join(f"{share:.0%}" for share in middle))
+        panel.draw_errors(x, own, markersize=5, capsize=3, linewidth=1.4, label=label, **line)
+        words.append(f"{label} " + ", ".join(f"{share:.0%}" for share in own["estimate"]))
     ends = [*(f"{place:g}" for place in places), ""]
     names = [
         f"below {high or 0}" if low == "-inf" else f"{low} to {high}" if high else f"{low} or more"
         for low, high in pairwise(ends)
     ]
-    ax.set_xticks(range(len(places)), names)
-    ax.set_ylim(0, 1.02)
-    panel.label_axes("distance from the mid, bps", "probability of a fill", y_ticks="{x:.0%}")
-    panel.add_legend(ncols=3)
+    panel.ax.set_xticks(range(len(places)), names)
+    panel.ax.set_ylim(0, 1.02)
+    x_label, y = "distance from the mid, bps", "probability of a fill"
+    panel.label_axes(x_label, y, y_ticks="{x:.0%}", legend=3)
     return panel.finish(
         f"Fills of {times.n:,} resting orders by distance from the mid: {'; '.join(words)}."
     )

@@ -23,7 +23,7 @@ _MAX_RANKED: Final = 30
 def growth_curve(returns: pd.DataFrame, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
 def growth_curve(returns: pd.DataFrame, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Return over time")
 def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw the compounded return of accounts over time, and the drawdown in a panel below.
 
@@ -60,38 +60,34 @@ def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     >>> len(growth_curve(rows).axes)
     2
     """
-    curves = {}
-    if len(returns):
-        rows = returns.sort_values("time", kind="stable")
-        split = rows.groupby("user", sort=False) if "user" in rows else [("", rows)]
-        curves = {_short_name(user): own for user, own in split}
+    rows = returns.sort_values("time", kind="stable")
+    split = rows.groupby("user", sort=False) if "user" in rows else [("", rows)]
+    curves = {_short_name(user): own for user, own in split}
     axes.check_drawable(len(curves), axes.MAX_LINES, "accounts")
-    heights = (2.6, 1) if curves else (1,)
-    upper, *others = panels = style.open_panels(returns, look, (7.2, 4.4), heights=heights)
-    if not curves:
-        return upper.no_data("Return over time")
+    upper, *others = panels = style.open_panels(returns, look, (7.2, 4.4), heights=(2.6, 1))
     words = []
     for number, (name, own) in enumerate(curves.items()):
-        line = upper.line_style(number).plain()
-        times, growth = _step_edges(own, "growth", 1.0)
-        upper.ax.plot(times, growth - 1, label=name, **line)
-        times, fall = _step_edges(own, "drawdown", 0.0)
+        line = upper.line_style(number, marks=False)
+        # Values are those of the ends of periods. The first period begins without gain or loss.
+        times = own["time"].dt.tz_convert("UTC")
+        step = times.diff().min() if len(own) > 1 else pd.Timedelta(days=1)
+        edges = [times.iloc[0], *(times + step)]
+        gain, fall = (np.append(0.0, v) for v in (own["growth"] - 1, own["drawdown"]))
+        upper.ax.plot(edges, gain, label=name, **line)
         for lower in others:
             if len(curves) == 1:
                 line["color"] = upper.theme.bad
-                lower.draw_band(times, fall, 0, upper.theme.bad, alpha=0.25)
-            lower.ax.plot(times, fall, linewidth=1.2, **line)
+                lower.draw_band(edges, fall, 0, upper.theme.bad, alpha=0.25)
+            lower.ax.plot(edges, fall, linewidth=1.2, **line)
         words.append(
-            f"{name or 'the account'} {growth[-1] - 1:+.1%}, "
-            f"deepest drawdown {own['drawdown'].min():.1%}"
+            f"{name or 'the account'} {gain[-1]:+.1%}, deepest drawdown {own['drawdown'].min():.1%}"
         )
     for panel, label in zip(panels, ("return since the beginning", "drawdown"), strict=False):
         panel.add_zero_line()
         panel.ax.margins(x=0.01, y=0.1)
-        first, last = rows["time"].iloc[[0, -1]]
-        panel.set_time_axis(first, last, label, y_ticks=_percent_tick)
+        panel.set_time_axis(rows["time"], label, y_ticks=_percent_tick)
     if len(curves) > 1:
-        upper.add_legend(ncols=3)
+        upper.add_legend(3)
     if others:
         upper.ax.set_xlabel("")
     return upper.finish(f"Return over time: {'; '.join(words)}.")
@@ -102,19 +98,11 @@ def _short_name(user: Any) -> str:
     return text if len(text) <= 13 else f"{text[:6]}…{text[-4:]}"
 
 
-def _step_edges(rows: pd.DataFrame, name: str, before: float) -> tuple[list[Any], Any]:
-    """Return times and values from the start of the first period on: values are of period ends."""
-    times = rows["time"].dt.tz_convert("UTC")
-    step = times.diff().min() if len(rows) > 1 else pd.Timedelta(days=1)
-    edges = [times.iloc[0], *(times + step)]
-    return [edge.to_pydatetime() for edge in edges], np.append(before, rows[name].astype("float64"))
-
-
 def _percent_tick(value: float, _: object = None) -> str:
     return f"{100 * value:.3g} %".replace("-", MINUS)
 
 
-@style.draws_result
+@style.draws_result("Calendar of returns")
 def return_calendar(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw daily returns as a calendar: one column per week, one row per day of the week.
 
@@ -151,43 +139,38 @@ def return_calendar(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'week from Monday, UTC'
     """
     axes.check_one_part("return_calendar", "account", "returns", returns, ["user"])
-    days = returns["time"].dt.tz_convert("UTC").dt.normalize() if len(returns) else None
-    if days is not None and days.duplicated().any():
+    days = returns["time"].dt.tz_convert("UTC").dt.normalize()
+    if days.duplicated().any():
         raise ValueError('return_calendar draws days. Pass tk.performance.returns(curve, by="day")')
     panel = style.open_panel(returns, look, (7.2, 2.5))
-    if days is None:
-        return panel.no_data("Calendar of returns")
-    first = days.min() - pd.Timedelta(days=int(days.min().weekday()))
+    first, values = days.min() - pd.Timedelta(days=days.min().weekday()), returns["return_"]
     places = ((days - first) / pd.Timedelta(days=1)).to_numpy().astype(int)
-    weeks = int(places.max()) // 7 + 1
-    grid = np.full((7, weeks), np.nan)
-    grid[places % 7, places // 7] = returns["return_"].astype("float64")
-    most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
-    texts, title = np.full(grid.shape, "", dtype=object), "return of a day, %"
-    is_labelled = weeks <= _MAX_LABELLED_WEEKS
-    if is_labelled:
-        for place in np.argwhere(np.isfinite(grid)):
-            texts[*place] = f"{100 * grid[*place]:+.2f}".replace("-", MINUS)
-    else:
-        title = f"shades from {MINUS}{most:.1%} to {most:.1%} a day"
+    weeks = pd.date_range(first, days.max(), freq="7D")
+    grid = np.full((7, len(weeks)), np.nan)
+    grid[places % 7, places // 7] = values.astype("float64")
+    cells = pd.DataFrame(grid, WEEKDAYS, weeks.strftime("%d %b"))
+    most = float(np.nan_to_num(values.abs().max()))
+    is_labelled = len(weeks) <= _MAX_LABELLED_WEEKS
+    texts: Any = cells.map(lambda x: "" if x != x else f"{100 * x:+.2f}".replace("-", MINUS))
+    title = "return of a day, %"
+    if not is_labelled:
+        texts, title = [], f"shades from {MINUS}{most:.1%} to {most:.1%} a day"
     scale = ("bad", "background", "good"), -(most or 1), most or 1
-    panel.draw_cells(grid, texts, *scale, gap=1.5)
-    panel.ax.set_yticks(range(7), WEEKDAYS)
-    starts = pd.date_range(first, periods=weeks, freq="7D")
-    every = max(1, -(-weeks // 10))
-    panel.ax.set_xticks(range(0, weeks, every), starts[::every].strftime("%d %b"))
+    panel.draw_cells(cells, texts, *scale, gap=1.5)
+    every = max(1, -(-len(weeks) // 10))
+    panel.ax.set_xticks(range(0, len(weeks), every), cells.columns[::every])
     panel.label_axes("week from Monday, UTC", "day of the week")
     panel.set_title(title, right=not is_labelled)
-    known = returns["return_"].dropna()
+    known = values.dropna()
     if known.empty:
         return panel.finish("Calendar of returns: no data.")
     return panel.finish(
-        f"Calendar of returns: {len(known)} days, {int((known > 0).to_numpy().sum())} with a gain, "
+        f"Calendar of returns: {len(known)} days, {int((known > 0).sum())} with a gain, "
         f"best {known.max():+.2%}, worst {known.min():+.2%}."
     )
 
 
-@style.draws_result
+@style.draws_result("Leaderboard")
 def leaderboard(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw a figure of ranked accounts with its intervals, the best account at the top.
 
@@ -224,26 +207,21 @@ def leaderboard(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """
     rows = ranking.head(_MAX_RANKED)
     panel = style.open_panel(ranking, look, (7.2, max(1.6, 0.26 * len(rows) + 0.9)))
-    if rows.empty:
-        return panel.no_data("Leaderboard")
-    name, best = str(rows["figure"].iloc[0]), rows.iloc[0]
-    has_interval = bool(np.isfinite([best["low"], best["high"]]).all())
-    if has_interval:
+    name, best, ends = str(rows["figure"].iloc[0]), rows.iloc[0], "without an interval"
+    if np.isfinite([best["low"], best["high"]]).all():
+        ends = f"interval {best['low']:.3g} to {best['high']:.3g}"
         panel.ax.axvspan(best["low"], best["high"], color=panel.theme.grid, alpha=0.5, linewidth=0)
-    at = _name_accounts(panel, rows)
-    panel.draw_intervals(at, rows["value"], rows["low"], rows["high"], panel.theme.good)
+    panel.draw_intervals(_name_accounts(panel, rows), rows, "value", panel.theme.good)
     is_least = ranking.attrs.get("toolkit", {}).get("ascending", False)
     label = f"{_RATIOS.get(name, name.replace('_', ' '))} with its interval"
-    panel.ax.set_xlabel(f"{label}; the lowest is first" if is_least else label)
-    ends = f"interval {best['low']:.3g} to {best['high']:.3g}"
+    panel.label_axes(f"{label}; the lowest is first" if is_least else label)
     return panel.finish(
-        f"Leaderboard by {name}: {len(rows)} accounts, the {'lowest' * is_least or 'best'} "
-        f"{_short_name(best['user'])} with {best['value']:.3g}, "
-        f"{ends if has_interval else 'without an interval'}."
+        f"Leaderboard by {name}: {len(rows)} accounts, the {'lowest' if is_least else 'best'} "
+        f"{_short_name(best['user'])} with {best['value']:.3g}, {ends}."
     )
 
 
-@style.draws_result
+@style.draws_result("Skill")
 def skill(skill: Skill, **look: Unpack[PanelLook]) -> Axes:
     """Draw the performance of accounts before and after shrinkage, the best account at the top.
 
@@ -276,34 +254,28 @@ def skill(skill: Skill, **look: Unpack[PanelLook]) -> Axes:
     'Sharpe ratio per year'
     """
     table = skill.accounts
-    rows = table[table["shrunk"].notna()].head(_MAX_RANKED)
+    rows = style.not_empty(table[table["shrunk"].notna()].head(_MAX_RANKED))
     panel = style.open_panel(table, look, (7.2, max(1.9, 0.26 * len(rows) + 1.2)))
-    if rows.empty:
-        return panel.no_data("Skill")
-    theme = panel.theme
-    _, mean, low, high = next(skill.params.itertuples(index=False, name=None))
-    panel.ax.axvspan(low, high, color=theme.grid, alpha=0.5, linewidth=0)
-    panel.ax.axvline(mean, color=theme.muted, linewidth=0.8, linestyle="--", label="mean of all")
+    theme, mean = panel.theme, skill.params.iloc[0]
+    middle = mean["estimate"]
+    panel.ax.axvspan(mean["low"], mean["high"], color=theme.grid, alpha=0.5, linewidth=0)
+    panel.ax.axvline(middle, color=theme.muted, linewidth=0.8, linestyle="--", label="mean of all")
     at = _name_accounts(panel, rows)
     panel.draw_measured(rows["value"])
-    panel.draw_intervals(
-        at, rows["shrunk"], rows["low"], rows["high"], theme.good, label="after shrinkage"
-    )
+    panel.draw_intervals(at, rows, "shrunk", theme.good, label="after shrinkage")
     name = "Sharpe ratio per year" if skill.measure == "sharpe" else "mean return per year"
-    panel.ax.set_xlabel(name)
-    panel.add_legend(ncols=3)
+    panel.label_axes(name, legend=3)
     best = rows.iloc[0]
     return panel.finish(
         f"Skill of {len(rows)} accounts, {name}: the best {_short_name(best['user'])} with "
         f"{best['value']:.3g} measured and {best['shrunk']:.3g} after shrinkage "
-        f"({best['low']:.3g} to {best['high']:.3g}); mean of all accounts {mean:.3g}."
+        f"({best['low']:.3g} to {best['high']:.3g}); mean of all accounts {middle:.3g}."
     )
 
 
 def _name_accounts(panel: Panel, rows: pd.DataFrame) -> Ints:
     """Name the rows by rank and account; draw the line between gain and loss."""
-    pairs = zip(rows["rank"], rows["user"], strict=True)
-    at = panel.name_rows([f"{rank}  {_short_name(user)}" for rank, user in pairs], from_top=True)
+    names = rows["rank"].astype(str) + "  " + rows["user"].map(_short_name)
     panel.add_zero_line(vertical=True)
     panel.ax.set_ylabel("rank and account")
-    return at
+    return panel.name_rows(names.tolist(), from_top=True)

@@ -21,7 +21,7 @@ STEP_NAMES: Final = {
 }
 
 
-@style.draws_result
+@style.draws_result("Attribution of PnL")
 def waterfall(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw an attribution as a waterfall, from closed PnL to net.
 
@@ -55,38 +55,32 @@ def waterfall(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     '+10.00'
     """
     panel = style.open_panel(attribution, look)
-    if len(attribution) > 1 and "net" in attribution:
-        texts = attribution.select_dtypes(include=["str", "category", "datetimetz"])
-        groups = texts.drop(columns="covers", errors="ignore")
-        raise axes.several_parts_error("waterfall", "row", "attribution", groups)
-    if attribution.empty:
-        return panel.no_data("Attribution of PnL")
+    if "net" in attribution:
+        axes.check_no_repeats("waterfall", "row", "attribution", attribution, [])
     ax, theme, row = panel.ax, panel.theme, attribution.iloc[0]
     # Each bar begins where the previous one ends, and the total begins at 0.
     level, levels, names, words = 0.0, [0.0], [], []
     for x, (column, label) in enumerate(STEP_NAMES.items()):
-        is_net, is_covered = column == "net", pd.notna(row[column])
-        is_total = is_net and is_covered
+        is_covered, text, look_of = pd.notna(row[column]), "not\ncovered", {"style": "italic"}
+        is_total = column == "net" and is_covered
         value = float(row[column]) if is_covered else 0.0
         start = 0.0 if is_total else level
         level = start + value
         levels.append(level)
-        if is_net and pd.isna(row["funding"]):
+        if column == "net" and pd.isna(row["funding"]):
             label = "net, without\nfunding"
         if is_covered:
             colour = theme.total if is_total else theme.good if value >= 0 else theme.bad
             ax.bar(x, abs(value), bottom=min(start, level), width=0.62, color=colour)
+            text = formats.usd_amount(row[column], signed=True)
+            look_of = {"fontweight": "bold" if is_total else "normal"}
         # A value is above its bar, or below a negative total.
-        is_below = is_total and level < 0
-        text = formats.usd_amount(row[column], signed=True) if is_covered else "not\ncovered"
-        panel.label_point(
-            text, (x, (min if is_below else max)(start, level)), (0, -3 if is_below else 3),
-            va="top" if is_below else "bottom",
-            fontweight="bold" if is_total else "normal",
-            style="normal" if is_covered else "italic",
-            color=theme.text if is_covered else theme.muted,
-        )  # fmt: skip
-        if not is_net:
+        end, up, va = max(start, level), 3, "bottom"
+        if is_total and level < 0:
+            end, up, va = level, -3, "top"
+        colour = theme.text if is_covered else theme.muted
+        panel.label_point(text, (x, end), (0, up), va=va, color=colour, **look_of)
+        if column != "net":
             begin = x + 0.31 if value else x - 0.31
             ax.plot([begin, x + 0.69], [level, level], color=theme.muted, linewidth=0.9)
         names.append(label)
@@ -101,7 +95,7 @@ def waterfall(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     return panel.finish(f"Waterfall of PnL in USD: {', '.join(words)}.")
 
 
-@style.draws_result
+@style.draws_result("Cumulative PnL")
 def cumulative_pnl(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw cumulative closed PnL, the same after fees, and after fees and funding.
 
@@ -138,57 +132,49 @@ def cumulative_pnl(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes
     ['gross +10.00', 'after fees +8.00', 'after fees and funding +9.00']
     """
     panel = style.open_panel(attribution, look)
-    if attribution.empty:
-        return panel.no_data("Cumulative PnL")
-    ax, theme = panel.ax, panel.theme
-    fees = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
-    lines: dict[str, tuple[list[pd.Timestamp], Floats, dict[str, Any]]] = {}
+    theme, closed = panel.theme, ["closed_pnl"]
+    fees = [*closed, "trading_fee", "builder_fee", "deployer_fee", "rebate"]
+    lines: dict[str, tuple[list[Any], Floats, dict[str, Any]]] = {}
     if "user" in attribution.columns and attribution["user"].nunique() > 1:
         accounts = list(attribution.groupby("user", sort=False))
         axes.check_drawable(len(accounts), axes.MAX_LINES, "accounts")
         for number, (user, own) in enumerate(accounts):
-            times, net = _running_sum(own, ("closed_pnl", *fees, "funding"))
-            lines[formats.short_address(user)] = times, net, panel.line_style(number).plain()
+            line = panel.line_style(number, marks=False)
+            lines[formats.short_address(user)] = *_running_sum(own, [*fees, "funding"]), line
     else:
-        times, gross = _running_sum(attribution, ("closed_pnl",))
-        after = gross + _running_sum(attribution, fees)[1]
-        lines["gross"] = times, gross, {"color": theme.good}
-        lines["after fees"] = times, after, {"color": theme.bad, "linestyle": "--"}
+        lines["gross"] = *_running_sum(attribution, closed), {"color": theme.good}
+        look_of_fees = {"color": theme.bad, "linestyle": "--"}
+        lines["after fees"] = *_running_sum(attribution, fees), look_of_fees
         if attribution["funding"].notna().any():
-            net = after + _running_sum(attribution, ("funding",))[1]
-            look_of_net = {"color": theme.total, "linewidth": 1.9, "marker": "o", "markersize": 4.5}
-            lines["after fees and funding"] = times, net, look_of_net
-    labels = []
-    for name, (times, values, marks) in lines.items():
-        points: Any = [time.to_pydatetime() for time in times]
+            of_net = {"color": theme.total, "linewidth": 1.9, "marker": "o", "markersize": 4.5}
+            net = *_running_sum(attribution, [*fees, "funding"]), of_net
+            lines["after fees and funding"] = net
+    labels, ends, every = [], [], []
+    for name, (times, values, line) in lines.items():
         labels.append(f"{name} {formats.usd_amount(values[-1], signed=True)}")
-        ax.plot(
-            points, values, drawstyle="steps-post", label=labels[-1],
-            **{"linewidth": 1.5, "markevery": max(1, len(points) // 12), **marks},
-        )  # fmt: skip
+        line = {"linewidth": 1.5, "markevery": max(1, len(times) // 12)} | line
+        panel.ax.plot(times, values, drawstyle="steps-post", label=labels[-1], **line)
+        ends += [times[0], times[-1]]
+        every += [values.min(), values.max()]
     panel.add_zero_line(is_edge=True)
-    ax.margins(x=0.01, y=0.08)
-    first = min(times[0] for times, *_ in lines.values())
-    last = max(times[-1] for times, *_ in lines.values())
-    y = "USD, cumulative; below 0: a loss"
-    panel.set_time_axis(first, last, y, y_ticks=formats.usd_tick)
-    panel.add_legend(ncols=3 if len(lines) <= 3 else 2)
-    every = np.concatenate([values for _, values, _ in lines.values()])
+    panel.ax.margins(x=0.01, y=0.08)
+    y, columns = "USD, cumulative; below 0: a loss", 3 if len(lines) <= 3 else 2
+    panel.set_time_axis(ends, y, y_ticks=formats.usd_tick, legend=columns)
     return panel.finish(
-        f"Cumulative PnL in USD from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC: it ends "
-        f"at {', '.join(labels)}; the lines lie between {formats.usd_amount(every.min())} and "
-        f"{formats.usd_amount(every.max())}."
+        f"Cumulative PnL in USD from {min(ends):%Y-%m-%d %H:%M} to {max(ends):%Y-%m-%d %H:%M} UTC: "
+        f"it ends at {', '.join(labels)}; the lines lie between {formats.usd_amount(min(every))} "
+        f"and {formats.usd_amount(max(every))}."
     )
 
 
-def _running_sum(rows: pd.DataFrame, names: tuple[str, ...]) -> tuple[list[pd.Timestamp], Floats]:
+def _running_sum(rows: pd.DataFrame, names: list[str]) -> tuple[list[Any], Floats]:
     """Return the start and the ends of the periods, and the running sum of columns from 0."""
-    key, rows, ends = axes.sort_periods(rows)
-    steps = sum(rows[name].astype("float64").fillna(0.0).to_numpy() for name in names)
-    return [rows[key].iloc[0], *ends], np.append(0.0, np.cumsum(steps))
+    _, rows, edges = axes.sort_periods(rows)
+    steps = rows[names].astype("float64").fillna(0.0).sum(axis=1)
+    return edges, np.append(0.0, steps.cumsum())
 
 
-@style.draws_result
+@style.draws_result("Round trips")
 def trip_returns(trips: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the returns of round trips over their durations.
 
@@ -219,37 +205,27 @@ def trip_returns(trips: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'net return, %'
     """
     panel = style.open_panel(trips, look)
-    rows = trips[trips["status"].isin(["closed", "liquidated"])] if len(trips) else trips
-    if rows.empty:
-        return panel.no_data("Round trips")
-    ax, theme = panel.ax, panel.theme
-    is_forced = pd.Series(False, index=rows.index)
+    rows = style.not_empty(trips[trips["status"].isin(["closed", "liquidated"])])
+    ax, theme, is_forced = panel.ax, panel.theme, pd.Series(False, index=rows.index)
     if "forced" in rows:
         is_forced = rows["forced"].fillna(False).astype(bool)
-    dot, returns = {"markersize": 4.5, "alpha": 0.75}, 100 * rows["return_"].astype("float64")
+    sides, returns = rows["side"], 100 * rows["return_"].astype("float64")
     hours = rows["duration_hours"].astype("float64").clip(lower=1 / 3600)
-    looks: Any = (
-        (rows["side"] == "long", "long", dot | {"marker": "o", "color": theme.good}),
-        (
-            rows["side"] == "short",
-            "short",
-            dot | {"marker": "s", "color": theme.bad, "mfc": "none"},
-        ),
-        (
-            is_forced,
-            "closed by the exchange",
-            {"marker": "x", "color": theme.text, "markersize": 9},
-        ),
-    )
-    for is_own, name, marks in looks:
+    for is_own, name, marker, colour, size, face, alpha in (
+        (sides == "long", "long", "o", theme.good, 4.5, theme.good, 0.75),
+        (sides == "short", "short", "s", theme.bad, 4.5, "none", 0.75),
+        (is_forced, "closed by the exchange", "x", theme.text, 9, theme.text, 1),
+    ):
         if is_own.any():
-            label = f"{name} ({is_own.sum()})"
-            ax.plot(hours[is_own], returns[is_own], linestyle="none", label=label, **marks)
+            ax.plot(
+                hours[is_own], returns[is_own], marker, color=colour, markersize=size, mfc=face,
+                alpha=alpha, label=f"{name} ({is_own.sum()})",
+            )  # fmt: skip
     panel.add_zero_line(is_edge=True)
     ax.set_xscale("log")
     axes.set_log_ticks(ax.xaxis, formats.plain_number)
-    panel.label_axes("hours from flat to flat", "net return, %", y_ticks=formats.signed_tick)
-    panel.add_legend(ncols=3)
+    y, ticks = "net return, %", formats.signed_tick
+    panel.label_axes("hours from flat to flat", y, y_ticks=ticks, legend=3)
     net = rows["net"].astype("float64")
     forced = f" The exchange closed {is_forced.sum()} of them." if is_forced.any() else ""
     return panel.finish(

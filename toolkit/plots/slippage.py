@@ -24,7 +24,7 @@ _SIDES: Final = {"buy": 0.90, "sell": 1 / 0.90}
 def slippage_curve(curve: pd.DataFrame, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
 def slippage_curve(curve: pd.DataFrame, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Slippage by size")
 def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw slippage of buys and sells by size, and the share of samples whose book was too thin.
 
@@ -62,10 +62,8 @@ def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     >>> len(slippage_curve(rows).axes)  # the curve, and the panel below it
     2
     """
-    coins = list(dict.fromkeys(curve["coin"])) if len(curve) else []
+    coins = list(dict.fromkeys(curve["coin"]))
     axes.check_drawable(len(coins), _MAX_COINS if look["ax"] is None else 1, "coins")
-    if not coins:
-        return style.open_panel(curve, look).no_data("Slippage by size")
     has_thin_books = bool((curve["missing_share"] > 0).any())
     names = axes.quantile_columns(curve)
     if not names:
@@ -79,18 +77,17 @@ def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     )  # fmt: skip
     entries: dict[str, Any] = {}
     for number, coin in enumerate(coins):
-        upper, rows = panels[number], curve[curve["coin"] == coin]
+        upper, *lowers = panels[number :: len(coins)]
+        rows = curve[curve["coin"] == coin].sort_values("amount_usd")
         _draw_curve(upper, rows, names)
-        for lower in panels[len(coins) :][number : number + 1]:
+        words = [_describe_side(coin, side, own, names[1]) for side, own in rows.groupby("side")]
+        for lower in lowers:
             _draw_thin_books(lower, rows)
             upper.ax.set_xlabel("")
+        for panel in (upper, *lowers) if number else ():
+            panel.ax.set_ylabel("")
         if look["ax"] is None:
             upper.set_title(coin)
-        if number:
-            for panel in panels[number :: len(coins)]:
-                panel.ax.set_ylabel("")
-        sides = rows.groupby("side", sort=True)
-        words = [_describe_side(f"{coin}, {side}", own, names[1]) for side, own in sides]
         upper.finish(" ".join(words))
         handles, labels = upper.ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
@@ -103,25 +100,27 @@ def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     return panels[0].ax
 
 
-def _draw_curve(panel: Panel, curve: pd.DataFrame, names: tuple[str, str, str]) -> None:
+def _draw_curve(panel: Panel, curve: pd.DataFrame, names: list[str]) -> None:
     ax = panel.ax
     ax.set(xscale="log", yscale="log")
+    # A logarithmic axis cannot show 0, and costs are rounded to 0.01 bps.
+    shown = curve[[*names, "half_spread_bps"]].astype("float64").clip(lower=0.01)
+    shown = shown.where(np.isfinite(shown)).assign(usd=curve["amount_usd"])
     for number, (side, shift) in enumerate(_SIDES.items()):
-        rows = curve[curve["side"] == side].sort_values("amount_usd")
-        if rows.empty:
+        own = shown[curve["side"] == side]
+        if own.empty:
             continue
-        sizes, (low, middle, high) = rows["amount_usd"], (_loggable(rows[name]) for name in names)
         label = f"{side}, median and {names[0][1:]} to {names[2][1:]} % band"
-        panel.draw_side(number, sizes, (low, middle, high), label)
-        is_open = np.isfinite(low) & ~np.isfinite(high)
-        _mark_top(panel, number, sizes[is_open] * shift, "band open above")
-    spread = curve.sort_values("amount_usd").drop_duplicates("amount_usd")
+        panel.draw_side(number, own["usd"], [own[name] for name in names], label)
+        is_open = own[names[0]].notna() & own[names[2]].isna()
+        _mark_top(panel, number, own["usd"][is_open] * shift, "band open above")
+    spread = shown.drop_duplicates("usd")
     ax.plot(
-        spread["amount_usd"], _loggable(spread["half_spread_bps"]), color=panel.theme.muted,
-        linestyle=":", linewidth=1.4, label="half spread",
+        spread["usd"], spread["half_spread_bps"], ":", color=panel.theme.muted, linewidth=1.4,
+        label="half spread",
     )  # fmt: skip
     # Ticks at 1, 10, 100, ... thousand: ticks at all sizes would overlap.
-    first, last = float(curve["amount_usd"].min()), float(curve["amount_usd"].max())
+    first, last = float(shown["usd"].min()), float(shown["usd"].max())
     decades = 10.0 ** np.arange(np.floor(np.log10(first)), np.ceil(np.log10(last)) + 1)
     axes.set_ticks(ax.xaxis, decades.tolist(), formats.short_usd)
     ax.set_xlim(first * 0.7, last * 1.4)
@@ -132,45 +131,33 @@ def _draw_curve(panel: Panel, curve: pd.DataFrame, names: tuple[str, str, str]) 
 def _mark_top(panel: Panel, side: int, sizes: Any, label: str | None = None) -> None:
     """Mark sizes whose band or median is open above, with triangles at the top edge."""
     if len(sizes):
-        panel.ax.plot(
-            sizes, np.full(len(sizes), 0.97), linestyle="", marker="^", markersize=6,
-            color=panel.theme.groups[side], transform=panel.ax.get_xaxis_transform(),
-            label=label,
-        )  # fmt: skip
-
-
-def _loggable(values: Any) -> Any:
-    """Return floats of at least 0.01 bps, the rounding: a logarithmic axis cannot show 0."""
-    array = values.astype("float64").to_numpy()
-    return np.where(np.isfinite(array), np.maximum(array, 0.01), np.nan)
+        ax, colour = panel.ax, panel.theme.groups[side]
+        height, at_top = [0.97] * len(sizes), ax.get_xaxis_transform()
+        ax.plot(sizes, height, "^", markersize=6, color=colour, transform=at_top, label=label)
 
 
 def _draw_thin_books(panel: Panel, curve: pd.DataFrame) -> None:
     for number, (side, shift) in enumerate(_SIDES.items()):
         rows = curve[curve["side"] == side]
-        centres = rows["amount_usd"].to_numpy() * shift
-        panel.ax.bar(
-            centres, rows["missing_share"].to_numpy(), width=centres * 0.18,
-            color=panel.theme.groups[number], hatch="///" if number else None,
-            edgecolor=panel.theme.background, linewidth=0,
-        )  # fmt: skip
+        centres = rows["amount_usd"] * shift
+        look: Any = {"hatch": "///" if number else None, "edgecolor": panel.theme.background}
+        look |= {"color": panel.theme.groups[number], "linewidth": 0}
+        panel.ax.bar(centres, rows["missing_share"], width=centres * 0.18, **look)
     panel.ax.set_ylim(0, 1)
     panel.ax.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
     panel.label_axes("size, USD", "book too thin")
 
 
-def _describe_side(name: str, rows: pd.DataFrame, middle: str) -> str:
-    known = rows[rows[middle].notna()].sort_values("amount_usd")
-    thin = rows["missing_share"].max()
-    words = "no size has a median"
-    if len(known):
-        ends = [
-            f"{row[middle]:.2f} bps at {formats.short_usd(row['amount_usd'])} USD"
-            for row in known.iloc[[0, -1]].to_dict("records")
-        ]
-        words = f"median slippage {', '.join(ends)}"
+def _describe_side(coin: str, side: object, rows: pd.DataFrame, middle: str) -> str:
+    known = rows[rows[middle].notna()]
+    ends = [
+        f"{row[middle]:.2f} bps at {formats.short_usd(row['amount_usd'])} USD"
+        for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
+    ]
+    words = f"median slippage {', '.join(ends)}" if ends else "no size has a median"
     return (
-        f"{name}: {words}; the book was too thin in at most {thin:.0%} of the samples of one size."
+        f"{coin}, {side}: {words}; the book was too thin in at most "
+        f"{rows['missing_share'].max():.0%} of the samples of one size."
     )
 
 
@@ -178,7 +165,7 @@ def _describe_side(name: str, rows: pd.DataFrame, middle: str) -> str:
 def slippage_fit(fit: SlippageFit, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
 def slippage_fit(fit: SlippageFit, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Fitted slippage by size")
 def slippage_fit(fit: SlippageFit, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw the fitted cost of each size, and the medians of the samples.
 
@@ -218,7 +205,7 @@ def slippage_fit(fit: SlippageFit, **look: Unpack[PanelLook]) -> Figure | Axes:
     >>> slippage_fit(slippage.fit(rows)).axes[0].get_xlabel()
     'size, USD'
     """
-    coins = list(dict.fromkeys(fit.groups["coin"]))
+    coins = list(dict.fromkeys(style.not_empty(fit.groups)["coin"]))
     limit, place = (_MAX_COINS, "") if look["ax"] is None else (1, "with ax=, ")
     if len(coins) > limit:
         raise ValueError(
@@ -227,58 +214,50 @@ def slippage_fit(fit: SlippageFit, **look: Unpack[PanelLook]) -> Figure | Axes:
             f"{coins[0]!r}])"
         )
     size = (3.0 * len(coins) + 1, 3.8) if len(coins) > 1 else (7.2, 3.6)
-    panels = style.open_panels(fit.params, look, size, widths=(1,) * max(1, len(coins)))
-    if not coins:
-        return panels[0].no_data("Fitted slippage by size")
+    panels = style.open_panels(fit.params, look, size, widths=(1,) * len(coins))
     has_misfit = bool((fit.groups["misfit"] > LARGE_MISFIT).any())
     for panel, coin in zip(panels, coins, strict=True):
-        ax, words = panel.ax, []
+        ax, own = panel.ax, fit.groups[fit.groups["coin"] == coin]
         ax.set(xscale="log", yscale="log")
-        for number, side in enumerate(_SIDES):
-            for group in _select(fit.groups, coin, side).to_dict("records"):
-                words.append(_draw_fit(panel, number, fit, group))
+        words = [
+            _draw_fit(panel, number, fit, group)
+            for number, side in enumerate(_SIDES)
+            for group in own[own["side"] == side].to_dict("records")
+        ]
         axes.set_log_ticks(ax.yaxis, formats.plain_number)
         axes.set_log_ticks(ax.xaxis, formats.short_usd, decades=True)
-        panel.label_axes("size, USD", "slippage against mid, bps")
+        panel.label_axes("size, USD", "slippage against mid, bps", legend=1)
         panel.set_title(coin, pad=62 if has_misfit else 38)
-        panel.add_legend(ncols=1)
         panel.finish(f"Fitted slippage by size. {'. '.join(words)}.")
     return panels[0].ax
 
 
-def _select(rows: pd.DataFrame, coin: str, side: str) -> pd.DataFrame:
-    return rows[(rows["coin"] == coin) & (rows["side"] == side)]
-
-
 def _draw_fit(panel: Panel, number: int, fit: SlippageFit, group: dict[Any, Any]) -> str:
     """Draw the medians of a side, the fitted line and its band; return them in words."""
-    ax, line, key = panel.ax, panel.line_style(number), (group["coin"], group["side"])
-    points = _select(fit.samples, *key)
-    known = points[points["q50"].notna()]
-    ax.plot(
-        known["amount_usd"], np.maximum(known["q50"], 0.01), linestyle="", marker=line.marker,
-        markersize=7 if number else 4, markerfacecolor="none" if number else line.color,
-        color=line.color,
-    )  # fmt: skip
-    thin = points.loc[points["q50"].isna(), "amount_usd"]
-    _mark_top(panel, number, thin * (1.06 if number else 0.94))
-    params = _select(fit.params, *key).set_index("name")
+    ax, key = panel.ax, (group["coin"], group["side"])
+    points, params = (
+        rows[(rows["coin"] == key[0]) & (rows["side"] == key[1])]
+        for rows in (fit.samples, fit.params)
+    )
+    known, is_thin = points["q50"].clip(lower=0.01), points["q50"].isna()
+    ax.plot(points["amount_usd"], known, linestyle="", **panel.side_style(number))
+    _mark_top(panel, number, points["amount_usd"][is_thin] * (1.06 if number else 0.94))
     half, a, k, _ = params["estimate"]
-    low, high = params.loc["k", ["low", "high"]]
+    row: Any = params.set_index("name").loc["k"]
     misfit = group["misfit"] if group["misfit"] > LARGE_MISFIT else 0.0
     blocks, draws = fit.draws[key]
     sizes = np.geomspace(group["smallest_usd"], group["largest_usd"], 60)
     if np.isfinite(draws[0]).all() and sizes[0] != sizes[-1]:
         starts, factors, exponents = draws[:, :3].T[:, :, None]
-        costs = starts + factors * (sizes / 1e5) ** exponents
-        label = f"{group['side']}: exponent {k:.3f}"
-        label += f" ({low:.3f} to {high:.3f})" if pd.notna(low) else ""
+        costs, line = starts + factors * (sizes / 1e5) ** exponents, panel.line_style(number)
+        label = f"{key[1]}: exponent {k:.3f}"
+        label += f" ({row['low']:.3f} to {row['high']:.3f})" if pd.notna(row["low"]) else ""
         label += f"\nmisses a mean by {100 * misfit:.0f} %" if misfit else ""
-        ax.plot(sizes, costs[0], **line.plain(), label=label)
+        ax.plot(sizes, costs[0], **line | {"marker": ""}, label=label)
         if blocks > 1:
             tail = (1 - fit.level) / 2
             low, high = np.quantile(costs[1:], [tail, 1 - tail], axis=0)
-            panel.draw_band(sizes, low, high, line.color, alpha=0.2)
+            panel.draw_band(sizes, low, high, line["color"], alpha=0.2)
     return (
         f"{', '.join(key)}: {half:.2f} bps half spread, {a:.2f} bps more at 100k USD, exponent "
         f"{k:.3f}; {group['missing']} of {group['n']} samples too thin"
@@ -286,7 +265,7 @@ def _draw_fit(panel: Panel, number: int, fit: SlippageFit, group: dict[Any, Any]
     )
 
 
-@style.draws_result
+@style.draws_result("Slippage by hour of the week")
 def slippage_heatmap(
     heatmap: pd.DataFrame, *, side: str = "buy", **look: Unpack[PanelLook]
 ) -> Axes:
@@ -326,21 +305,17 @@ def slippage_heatmap(
     """
     if side not in _SIDES:
         raise ValueError(f"side must be 'buy' or 'sell', not {side!r}")
-    if len(heatmap) and "bps" not in heatmap:  # the rows of fills have sides, too
+    if "bps" not in heatmap:  # the rows of fills have sides, too
         raise KeyError("bps")
-    rows = heatmap[heatmap["side"] == side] if len(heatmap) else heatmap
+    rows = style.not_empty(heatmap[heatmap["side"] == side])
     part, keys = "coin and amount", ("coin", "amount_usd")
     axes.check_one_part("slippage_heatmap", part, "heatmap", rows, keys)
     panel = style.open_panel(heatmap, look, (7.6, 3.2))
-    if rows.empty:
-        return panel.no_data("Slippage by hour of the week")
-    ax, theme, grid = panel.ax, panel.theme, np.full((7, 24), np.nan)
-    grid[rows["weekday"], rows["hour_of_day"]] = rows["bps"].astype("float64")
+    ax, theme, cells = panel.ax, panel.theme, np.full((7, 24), np.nan)
+    cells[rows["weekday"], rows["hour_of_day"]] = rows["bps"].astype("float64")
     known, thin = rows[rows["bps"].notna()], rows[rows["bps"].isna()]
-    mesh = panel.draw_cells(grid, np.full((7, 24), ""), ("grid", "good"), gap=0.6)
-    for day, hour in zip(thin["weekday"], thin["hour_of_day"], strict=True):
-        panel.hatch_cell(day, hour, "////", theme.muted)
-    ax.set_yticks(range(7), WEEKDAYS)
+    mesh = panel.draw_cells(pd.DataFrame(cells, WEEKDAYS), [], ("grid", "good"), gap=0.6)
+    panel.hatch_cells(zip(thin["weekday"], thin["hour_of_day"], strict=True), "////", theme.muted)
     ax.set_xticks(range(0, 24, 3))
     ax.set_xlabel("hour, UTC")
     coin = rows["coin"].iloc[0] if "coin" in rows else ""

@@ -2,7 +2,6 @@
 
 from typing import Any, Final, Unpack
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -16,7 +15,7 @@ _DASHES: Final = ("-", "--", "-.", ":")
 _MARKERS: Final = "osDv^<>ph*"
 
 
-@style.draws_result
+@style.draws_result("Yields of validators")
 def validator_yields(yields: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the yearly yield of each validator with its interval.
 
@@ -44,19 +43,12 @@ def validator_yields(yields: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> validator_yields(rows).get_xlabel()
     'yield of a year, compounded weekly'
     """
-    rows = yields
-    if len(yields):
-        known = yields[yields["apy"].notna()]
-        rows = known.sort_values(["apy", "validator"]).tail(_MAX_VALIDATORS)
+    known = style.not_empty(yields[yields["apy"].notna()])
+    rows = known.sort_values(["apy", "validator"]).tail(_MAX_VALIDATORS)
     panel = style.open_panel(yields, look, (7.2, 1.4 + 0.3 * max(3, len(rows))))
-    if rows.empty:
-        return panel.no_data("Yields of validators")
-    names = rows["validator"].map(_validator_name).tolist()
-    at = panel.name_rows(names)
-    panel.draw_intervals(at, rows["apy"], rows["low"], rows["high"], panel.theme.good, size=6)
-    texts = [f"{apy:.2%}" for apy in rows["apy"]]
-    for y, text in enumerate(texts):
-        panel.label_right_edge(y, text)
+    names, texts = rows["validator"].map(_validator_name).tolist(), rows["apy"].map("{:.2%}".format)
+    at = panel.name_rows(names, texts)
+    panel.draw_intervals(at, rows, "apy", panel.theme.good, markersize=6)
     panel.label_axes("yield of a year, compounded weekly", x_ticks="{x:.1%}")
     parts = ", ".join(f"{name} {text}" for name, text in zip(names[::-1], texts[::-1], strict=True))
     return panel.finish(f"Yields of a year of {len(rows)} validators: {parts}.")
@@ -66,7 +58,7 @@ def _validator_name(name: object) -> str:
     return formats.short_name(str(name)) or "validator"
 
 
-@style.draws_result
+@style.draws_result("Ranks of validators")
 def validator_ranks(stability: RankStability, **look: Unpack[PanelLook]) -> Axes:
     """Draw the rank of each validator week by week.
 
@@ -97,24 +89,19 @@ def validator_ranks(stability: RankStability, **look: Unpack[PanelLook]) -> Axes
     >>> validator_ranks(rank_stability(history, now="2025-09-15")).get_ylabel()
     'rank by net APR'
     """
-    ranks = stability.ranks
-    if len(ranks):
-        best = ranks.groupby("validator")["rank"].mean().nsmallest(_MAX_VALIDATORS).index
-        ranks = ranks[ranks["validator"].isin(best)]
-    count = ranks["validator"].nunique() if len(ranks) else 0
-    panel = style.open_panel(stability.ranks, look, (7.2, 1.6 + 0.3 * max(4, count)))
-    if not count:
-        return panel.no_data("Ranks of validators")
-    for number, (name, own) in enumerate(ranks.groupby("validator", sort=True)):
-        own = own.sort_values("week")
+    ranks = style.not_empty(stability.ranks)
+    best = ranks.groupby("validator")["rank"].mean().nsmallest(_MAX_VALIDATORS).index
+    ranks = ranks[ranks["validator"].isin(best)]
+    panel = style.open_panel(stability.ranks, look, (7.2, 1.6 + 0.3 * max(4, len(best))))
+    for number, (name, own) in enumerate(ranks.sort_values("week").groupby("validator")):
         colour = panel.theme.groups[number % axes.MAX_LINES]
+        look_of = f"{_DASHES[number % 4]}{_MARKERS[number % 10]}"
         panel.ax.plot(
-            own["week"].to_numpy(), own["rank"], color=colour, linestyle=_DASHES[number % 4],
-            marker=_MARKERS[number % 10], markersize=5.5, linewidth=1.6,
-        )  # fmt: skip
+            own["week"], own["rank"], look_of, color=colour, markersize=5.5, linewidth=1.6
+        )
         label_colour = colour if number % axes.MAX_LINES < 3 else panel.theme.text
         panel.label_right_edge(own["rank"].iloc[-1], _validator_name(name), label_colour)
-    panel.set_time_axis(ranks["week"].min(), ranks["week"].max(), "rank by net APR")
+    panel.set_time_axis(ranks["week"], "rank by net APR")
     panel.ax.invert_yaxis()
     panel.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return panel.finish(
@@ -124,7 +111,7 @@ def validator_ranks(stability: RankStability, **look: Unpack[PanelLook]) -> Axes
     )
 
 
-@style.draws_result
+@style.draws_result("Deploy auctions")
 def auction_line(decay: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the falling price of each auction, and the price now or the price paid.
 
@@ -162,42 +149,28 @@ def auction_line(decay: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'gas price'
     """
     panel = style.open_panel(decay, look)
-    if decay.empty:
-        return panel.no_data("Deploy auctions")
     ax = panel.ax
     axes.check_drawable(len(decay), axes.MAX_LINES, "auctions")
     parts = []
     rows: Any = decay.itertuples()
     for number, row in enumerate(rows):
-        line = panel.line_style(number)
-        share = float(row.elapsed)
+        colour, share = panel.theme.groups[number], float(row.elapsed)
         if row.over and row.floor_gas < row.start_gas:  # where the line reached the price paid
             share = (row.start_gas - row.gas) / (row.start_gas - row.floor_gas)
         stop = row.start + (row.end - row.start) * share
-        times = _naive_times([row.start, stop, row.end])
         # Lines may lie on each other: the first one is the widest, so each of them is seen.
-        width = 1.6 * (len(decay) - number)
-        ax.plot(times[:2], [row.start_gas, row.gas], color=line.color, linewidth=width)
+        width, prices = 1.6 * (len(decay) - number), [row.start_gas, row.gas]
+        ax.plot([row.start, stop], prices, color=colour, linewidth=width)
         if pd.notna(row.floor_gas):
-            after = [row.gas, row.floor_gas]
-            ax.plot(times[1:], after, color=line.color, linestyle=":", linewidth=1.6)
-        first, last = formats.usd_amount(row.start_gas), formats.usd_amount(row.gas)
+            ax.plot([stop, row.end], [row.gas, row.floor_gas], ":", color=colour, linewidth=1.6)
+        first, last = map(formats.usd_amount, prices)
         parts.append(f"from {first}, {'paid' if row.over else 'now'} {last}")
         name = getattr(row, "auction", "over" if row.over else "running")
         ax.plot(
-            times[1:2], [row.gas], line.marker, color=line.color, markersize=8,
+            [stop], [row.gas], panel.line_style(number)["marker"], color=colour, markersize=8,
             markeredgecolor=panel.theme.background, label=f"{name}: {parts[-1]}",
         )  # fmt: skip
     ax.set_ylim(bottom=0)
-    first, last, note = (
-        decay["start"].min(),
-        decay["end"].max(),
-        "; dotted: the line after the mark",
-    )
-    panel.set_time_axis(first, last, "gas price", y_ticks=formats.usd_tick, note=note)
-    panel.add_legend(ncols=2)
+    times, note = [*decay["start"], *decay["end"]], "; dotted: the line after the mark"
+    panel.set_time_axis(times, "gas price", y_ticks=formats.usd_tick, note=note, legend=2)
     return panel.finish(f"Prices of {len(decay)} deploy auctions in gas: {'; '.join(parts)}.")
-
-
-def _naive_times(times: list[pd.Timestamp]) -> Any:
-    return np.array([stamp.tz_convert("UTC").tz_localize(None) for stamp in times], dtype="M8[ms]")

@@ -5,14 +5,13 @@ figures can be drawn on the threads of widgets.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Final, ParamSpec, TypedDict, TypeVar, get_type_hints
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from toolkit.display import type_text
@@ -28,6 +27,7 @@ NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=Sized)
 
 
 class Look(TypedDict, total=False):
@@ -93,60 +93,64 @@ def open_panels(
     return panels
 
 
-def draws_result(draw: Callable[P, R]) -> Callable[P, R]:
-    """Return a plot with the parameters of `PanelLook`, and clear errors for what it cannot draw.
-
-    The first helper that its docstring names is the one whose result it draws. If the first
-    parameter is a class of results, their method ``plot`` calls the function.
-
-    Raises
-    ------
-    TypeError
-        If the argument is no result at all, or `ax` is no matplotlib Axes.
-    MissingColumns
-        If it is the result of another helper.
-    """
-    named = re.search(r"`(tk\.\w+\.\w+)`", draw.__doc__ or "")
-    words = f"{draw.__name__} draws the result of {named[1] if named else 'a helper'}"
-    *own, _ = signature(draw).parameters.values()
-    shown = signature(draw).replace(parameters=[*own, *_LOOK])
-    call: Callable[..., R] = draw
-
-    @wraps(draw)
-    def draw_checked(*arguments: P.args, **options: P.kwargs) -> R:
-        try:
-            bound = shown.bind(*arguments, **options)
-        except TypeError as error:
-            raise TypeError(f"{draw.__name__}() {error}") from None
-        bound.apply_defaults()
-        result, ax = bound.arguments[own[0].name], bound.arguments["ax"]
-        if not (isinstance(result, pd.DataFrame) or type(result).__module__.startswith("toolkit.")):
-            raise TypeError(f"{words}, not {type_text(result)}")
-        if not (ax is None or isinstance(ax, Axes)):
-            raise TypeError(f"ax is the Axes of matplotlib to draw on, not {ax!r}")
-        try:
-            return call(*bound.args, **bound.kwargs)
-        except (KeyError, AttributeError) as error:
-            lacking = error.name if isinstance(error, AttributeError) else error
-            kind = type(result).__name__
-            raise MissingColumns(f"{words}; this {kind} lacks {lacking}") from error
-
-    vars(draw_checked)["__signature__"] = shown
-    if isinstance(own[0].annotation, type) and issubclass(own[0].annotation, Estimate):
-        PLOTS[own[0].annotation] = draw_checked
-    return draw_checked
+class NoData(Exception):
+    """A result has nothing to draw."""
 
 
-def draws_panels(draw: Callable[P, Figure | Axes]) -> Callable[P, Figure | Axes]:
-    """Return a plot of several panels: as `draws_result`, but without ``ax=`` it returns a Figure.
+def not_empty(rows: T) -> T:
+    """Return the rows to draw; without any, the figure says that there is no data."""
+    if not len(rows):
+        raise NoData
+    return rows
 
-    - ``draw``: returns the first panel
+
+def draws_result(subject: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator of a plot: it checks its arguments, and says if there is no data.
+
+    - ``subject``: what the figure shows, for the words of a figure without data
+
+    A function that draws several panels gives the Axes of the first one. Its caller gets the
+    Figure, unless ``ax`` was passed. A wrong result is reported with the helper that makes the
+    right one. The class of a result finds its plot in `toolkit.drawing`.
     """
 
-    @draws_result
-    @wraps(draw)
-    def draw_panels(*arguments: P.args, **options: P.kwargs) -> Figure | Axes:
-        ax = draw(*arguments, **options)
-        return root_figure(ax) if options["ax"] is None else ax
+    def decorate(draw: Callable[P, R]) -> Callable[P, R]:
+        named = re.search(r"`(tk\.\w+\.\w+)`", draw.__doc__ or "")
+        words = f"{draw.__name__} draws the result of {named[1] if named else 'a helper'}"
+        *own, _ = signature(draw).parameters.values()
+        shown = signature(draw).replace(parameters=[*own, *_LOOK])
+        call: Callable[..., Any] = draw
 
-    return draw_panels
+        @wraps(draw)
+        def draw_checked(*arguments: P.args, **options: P.kwargs) -> Any:
+            try:
+                bound = shown.bind(*arguments, **options)
+            except TypeError as error:
+                raise TypeError(f"{draw.__name__}() {error}") from None
+            bound.apply_defaults()
+            result, ax = bound.arguments[own[0].name], bound.arguments["ax"]
+            is_frame = isinstance(result, pd.DataFrame)
+            if not (is_frame or type(result).__module__.startswith("toolkit.")):
+                raise TypeError(f"{words}, not {type_text(result)}")
+            if not (ax is None or isinstance(ax, Axes)):
+                raise TypeError(f"ax is the Axes of matplotlib to draw on, not {ax!r}")
+            try:
+                if is_frame:
+                    not_empty(result)
+                drawn = call(*bound.args, **bound.kwargs)
+            except NoData:
+                look: Any = {name: bound.arguments[name] for name in ("ax", "theme", "transparent")}
+                drawn = open_panel(getattr(result, "params", result), look).no_data(subject)
+            except (KeyError, AttributeError) as error:
+                lacking = error.name if isinstance(error, AttributeError) else error
+                kind = type(result).__name__
+                raise MissingColumns(f"{words}; this {kind} lacks {lacking}") from error
+            return drawn if ax or shown.return_annotation is Axes else root_figure(drawn)
+
+        vars(draw_checked)["__signature__"] = shown
+        draw_checked.__module__ = "toolkit.plots"
+        if isinstance(own[0].annotation, type) and issubclass(own[0].annotation, Estimate):
+            PLOTS[own[0].annotation] = draw_checked
+        return draw_checked
+
+    return decorate

@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 
+from toolkit.public_names import publish_as
+
 ThemeName = Literal["auto", "light", "dark"]
 """``auto`` is the theme of `use`; without it, the theme of the notebook."""
 
@@ -73,6 +75,7 @@ class _Settings:
 SETTINGS: Final = _Settings()
 
 
+@publish_as("toolkit.plots")
 def use(theme: ThemeName = "auto", *, titles: bool = True, dpi: int = 192) -> None:
     """Set the look of all figures that are drawn after this call.
 

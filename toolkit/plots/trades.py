@@ -22,7 +22,7 @@ _MOST_RANKED: Final = 20
 def impact(impact: Impact, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
 def impact(impact: Impact, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
-@style.draws_panels
+@style.draws_result("Price impact")
 def impact(impact: Impact, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw price impact by size of orders, the response by lag, and how sides follow each other.
 
@@ -57,10 +57,8 @@ def impact(impact: Impact, **look: Unpack[PanelLook]) -> Figure | Axes:
     >>> len(impact(execution.impact(fills, mids)).axes)
     3
     """
-    widths = (1.25, 1, 0.9) if len(impact.sizes) else (1,)
-    panels = style.open_panels(impact.params, look, (10.2, 3.5), widths=widths)
-    if impact.sizes.empty:
-        return panels[0].no_data("Price impact")
+    style.not_empty(impact.sizes)
+    panels = style.open_panels(impact.params, look, (10.2, 3.5), widths=(1.25, 1, 0.9))
     words = _draw_law(panels[0], impact)
     for panel in panels[1:2]:
         _draw_lags(panel, 0, impact.lags, "response_bps", "response")
@@ -72,16 +70,14 @@ def impact(impact: Impact, **look: Unpack[PanelLook]) -> Figure | Axes:
     for panel in panels[1:]:
         panel.add_zero_line(is_edge=True)
         panel.ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-        panel.label_axes("lag, orders")
-        panel.add_legend(ncols=1)
+        panel.label_axes("lag, orders", legend=1)
     return panels[0].finish(words)
 
 
 def _draw_law(panel: Panel, found: Impact) -> str:
     """Draw the mean impact by size and the fitted law; return the law in words."""
-    ax, theme = panel.ax, panel.theme
-    columns = ("share", "estimate", "low", "high")
-    share, mean, low, high = (found.sizes[name].to_numpy(np.float64) for name in columns)
+    ax, theme, sizes = panel.ax, panel.theme, found.sizes
+    share, mean = (sizes[name].to_numpy(np.float64) for name in ("share", "estimate"))
     is_log = bool((mean > 0).all())
     shares = np.geomspace(share.min() / 1.3, share.max() * 1.3, 60)
     rows = found.params.set_index("name")
@@ -101,12 +97,10 @@ def _draw_law(panel: Panel, found: Impact) -> str:
             f"{exponent:.2f}{interval}. An order of 1 % of a day's volume moves the price by "
             f"{formats.basis_points(found['impact_bps'])} bps."
         )
+    marks = {"linestyle": "", "marker": "o", "markersize": 5, "capsize": 3, "linewidth": 1.2}
     least = 0.2 * mean.min() if is_log else -np.inf
-    reach = np.array([mean - np.maximum(low, least), high - mean])
-    ax.errorbar(
-        share, mean, yerr=np.maximum(np.nan_to_num(reach), 0.0), color=theme.text, linestyle="",
-        marker="o", markersize=5, capsize=3, linewidth=1.2, label="mean of orders of a size",
-    )  # fmt: skip
+    rows = sizes.assign(low=sizes["low"].clip(lower=least))
+    panel.draw_errors(share, rows, color=theme.text, label="mean of orders of a size", **marks)
     ax.set_xscale("log")
     if is_log:
         ax.set_yscale("log")
@@ -116,21 +110,18 @@ def _draw_law(panel: Panel, found: Impact) -> str:
         panel.add_zero_line()
         ax.yaxis.set_major_formatter(formats.signed_number)
     set_log_ticks(ax.xaxis, lambda share, _: f"{100 * share:g} %", decades=True)
-    panel.label_axes("size of the order, share of a day's volume", "price impact, bps")
-    panel.add_legend(ncols=1)
+    x = "size of the order, share of a day's volume"
+    panel.label_axes(x, "price impact, bps", legend=1)
     return words
 
 
 def _draw_lags(panel: Panel, number: int, lags: pd.DataFrame, column: str, label: str) -> None:
-    line, name = panel.line_style(number), column.removesuffix("_bps")
-    panel.ax.plot(
-        lags["lag"], lags[column], **line.plain(), marker=line.marker, markersize=3, linewidth=1.6,
-        label=label,
-    )  # fmt: skip
-    panel.draw_band(lags["lag"], lags[f"{name}_low"], lags[f"{name}_high"], line.color)
+    line, name, x = panel.line_style(number), column.removesuffix("_bps"), lags["lag"]
+    panel.ax.plot(x, lags[column], **line, markersize=3, linewidth=1.6, label=label)
+    panel.draw_band(x, lags[f"{name}_low"], lags[f"{name}_high"], line["color"])
 
 
-@style.draws_result
+@style.draws_result("Who trades against whom")
 def counterparties(pairs: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw what takers gained from makers: one cell for each pair.
 
@@ -160,38 +151,31 @@ def counterparties(pairs: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> counterparties(pairs).get_ylabel()
     'taker'
     """
-    rows, takers, makers = pairs, [], []
-    if len(pairs):
-        names = {
-            side: [
-                formats.short_name(n) if isinstance(n, str) else "not known" for n in pairs[side]
-            ]
-            for side in ("taker", "maker")
-        }
-        rows = pairs.assign(**names)
-        takers, makers = (
-            rows.groupby(side)["volume_usd"].sum().sort_values(ascending=False, kind="stable")
-            .head(_MOST_NAMES).index.tolist()
-            for side in names
-        )  # fmt: skip
+    names = pairs[["taker", "maker"]].map(
+        lambda name: formats.short_name(name) if isinstance(name, str) else "not known"
+    )
+    rows = pairs.assign(taker=names["taker"], maker=names["maker"])
+    takers, makers = (
+        rows.groupby(side)["volume_usd"].sum().sort_values(ascending=False, kind="stable")
+        .head(_MOST_NAMES).index.tolist()
+        for side in ("taker", "maker")
+    )  # fmt: skip
     size = (1.9 + 0.85 * max(3, len(makers)), 1.5 + 0.42 * max(3, len(takers)))
     panel = style.open_panel(pairs, look, size)
-    if rows.empty:
-        return panel.no_data("Who trades against whom")
     gains, volumes = (
-        rows.pivot_table(index="taker", columns="maker", values=name, aggfunc="first", dropna=False)
-        .reindex(index=takers, columns=makers).to_numpy(np.float64)
+        rows.drop_duplicates(["taker", "maker"]).pivot(index="taker", columns="maker", values=name)
+        .reindex(index=takers, columns=makers).astype("float64")
         for name in ("gain_bps", "volume_usd")
     )  # fmt: skip
     texts = np.full(gains.shape, "", dtype=object)
-    for place in np.argwhere(np.isfinite(volumes)):
-        gain, usd = gains[*place], formats.short_usd(float(f"{volumes[*place]:.3g}"))
-        known = formats.signed_number(round(gain, 1)) if np.isfinite(gain) else "no price"
-        texts[*place] = f"{known}\n{usd}"
+    for place in np.argwhere(volumes.notna()):
+        gain, volume = gains.iloc[*place], volumes.iloc[*place]
+        known = "no price" if pd.isna(gain) else formats.signed_number(round(gain, 1))
+        texts[*place] = f"{known}\n{formats.short_usd(float(f'{volume:.3g}'))}"
     # Gains and losses have the same scale of shades.
-    most = float(np.abs(gains[np.isfinite(gains)]).max(initial=0.0)) or 1.0
-    panel.draw_cells(gains, texts, ("bad", "background", "good"), -most, most, fontsize=7.5)
-    panel.name_cells(takers, makers, rotation=30)
+    most = float(np.nan_to_num(gains.abs().to_numpy()).max()) or 1.0
+    scale = ("bad", "background", "good"), -most, most
+    panel.draw_cells(gains, texts, *scale, fontsize=7.5, rotation=30)
     x = "maker; cells: gain of the taker in bps (below 0: a loss), and volume in USD"
     panel.label_axes(x, "taker")
     top = rows.iloc[0]
@@ -202,7 +186,7 @@ def counterparties(pairs: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     )
 
 
-@style.draws_result
+@style.draws_result("Gain after trades by account")
 def toxicity(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw how far prices follow the trades of each account, the most toxic at the top.
 
@@ -232,22 +216,19 @@ def toxicity(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'gain after the trade, bps (below 0: a loss)'
     """
     rows = ranking.head(_MOST_RANKED)
+    style.not_empty(rows["gain_bps"].dropna())
     panel = style.open_panel(ranking, look, (7.2, max(1.9, 0.27 * len(rows) + 1.1)))
-    if rows.empty or rows["gain_bps"].isna().all():
-        return panel.no_data("Gain after trades by account")
-    names = rows["name"].map(lambda name: formats.short_name(str(name)), na_action="ignore")
     texts = [
-        f"{name} ({fills:,})"
-        for name, fills in zip(names.fillna("no name"), rows["fills"], strict=True)
+        f"{formats.short_name(str(name)) if pd.notna(name) else 'no name'} ({fills:,})"
+        for name, fills in zip(rows["name"], rows["fills"], strict=True)
     ]
     at = panel.name_rows(texts, from_top=True)
     panel.add_zero_line(vertical=True)
     panel.draw_measured(rows["gain_bps"])
     if rows["shrunk_bps"].notna().any():
-        interval, label = (rows["low"], rows["high"]), "after shrinkage, with interval"
-        panel.draw_intervals(at, rows["shrunk_bps"], *interval, panel.theme.bad, label=label)
-    panel.label_axes("gain after the trade, bps (below 0: a loss)", "name (fills)")
-    panel.add_legend(ncols=2)
+        label = "after shrinkage, with interval"
+        panel.draw_intervals(at, rows, "shrunk_bps", panel.theme.bad, label=label)
+    panel.label_axes("gain after the trade, bps (below 0: a loss)", "name (fills)", legend=2)
     gain = formats.signed_number(round(rows["gain_bps"].iloc[0], 2))
     return panel.finish(
         f"Gain after trades of {len(ranking)} names. The highest is {texts[0]} fills: "

@@ -21,7 +21,7 @@ _BENCHMARKS: Final = (
 )
 
 
-@style.draws_result
+@style.draws_result("Outstanding in TWAP orders")
 def twap_pressure(pressure: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the notional that TWAP orders will still buy and sell in each market.
 
@@ -50,37 +50,29 @@ def twap_pressure(pressure: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> [text.get_text() for text in twap_pressure(rows).get_yticklabels()]
     ['BTC']
     """
-    rows, unpriced = pressure, []
-    if len(pressure):
-        rows = pressure.assign(name=pressure.iloc[:, 0].astype(str))
-        has_orders = rows["orders"] > 0 if "orders" in rows else True
-        unpriced = rows.loc[rows["net_usd"].isna() & has_orders, "name"].tolist()
-        rows = rows[rows["net_usd"].notna()]
-        rows = rows.assign(size=rows["buy_usd"] + rows["sell_usd"]).nlargest(_MAX_BARS, "size")
-        rows = rows.sort_values(["net_usd", "name"])
+    rows = pressure.assign(name=pressure.iloc[:, 0].astype(str))
+    has_orders = rows["orders"] > 0 if "orders" in rows else True
+    unpriced = rows.loc[rows["net_usd"].isna() & has_orders, "name"].tolist()
+    rows = style.not_empty(rows[rows["net_usd"].notna()])
+    rows = rows.assign(size=rows["buy_usd"] + rows["sell_usd"]).nlargest(_MAX_BARS, "size")
+    rows = rows.sort_values(["net_usd", "name"])
     panel = style.open_panel(pressure, look, (7.2, 1.5 + 0.3 * max(4, len(rows))))
-    if rows.empty:
-        return panel.no_data("Outstanding in TWAP orders")
-    ax, theme = panel.ax, panel.theme
-    at = panel.name_rows(rows["name"].tolist())
-    ax.barh(at, rows["buy_usd"], height=0.6, color=theme.good, label="to buy")
-    ax.barh(
-        at, -rows["sell_usd"], height=0.6, color=theme.bad, hatch="///", label="to sell",
-        edgecolor=theme.background, linewidth=0,
-    )  # fmt: skip
+    at, colours = panel.name_rows(rows["name"].tolist()), (panel.theme.good, panel.theme.bad)
+    parts = pd.DataFrame({"to buy": rows["buy_usd"], "to sell": -rows["sell_usd"]})
+    panel.stack_bars(at, parts, colours, 0.6, horizontal=True, hatches=(None, "///"))
     panel.draw_net(rows["net_usd"], at)
     without = f"; without a price: {', '.join(unpriced)}" if unpriced else ""
-    panel.label_axes(f"outstanding in TWAP orders, USD{without}", x_ticks=formats.usd_tick)
-    panel.add_legend(ncols=3)
-    parts = [
+    x = f"outstanding in TWAP orders, USD{without}"
+    panel.label_axes(x, x_ticks=formats.usd_tick, legend=3)
+    words = ", ".join(
         f"{name} {formats.usd_amount(net, signed=True)}"
-        for name, net in rows.iloc[::-1].set_index("name")["net_usd"].items()
-    ]
+        for name, net in zip(rows["name"][::-1], rows["net_usd"][::-1], strict=True)
+    )
     count = f"; {len(unpriced)} without a price" if unpriced else ""
-    return panel.finish(f"Outstanding in TWAP orders in USD, net: {', '.join(parts)}{count}.")
+    return panel.finish(f"Outstanding in TWAP orders in USD, net: {words}{count}.")
 
 
-@style.draws_result
+@style.draws_result("Schedules of TWAP orders")
 def twap_adherence(adherence: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the executed share of each TWAP order over its elapsed share of time.
 
@@ -111,25 +103,23 @@ def twap_adherence(adherence: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'elapsed time'
     """
     panel = style.open_panel(adherence, look, (5.2, 4.6))
-    running = adherence[adherence["elapsed"].notna()] if len(adherence) else adherence
-    if running.empty:
-        return panel.no_data("Schedules of TWAP orders")
+    running = style.not_empty(adherence[adherence["elapsed"].notna()])
     ax, theme, waiting = panel.ax, panel.theme, len(adherence) - len(running)
     ax.grid(True, axis="both", color=theme.grid, linewidth=0.8)
     ax.plot([0, 1], [0, 1], color=theme.muted, linestyle=":", linewidth=1.4, label="on schedule")
     is_buy = running["is_buy"].astype(bool)
     sides = ((is_buy, theme.good, "o", "buys"), (~is_buy, theme.bad, "s", "sells"))
     for is_own, colour, marker, name in sides:
+        own = running[is_own]
         ax.plot(
-            running.loc[is_own, "elapsed"], running.loc[is_own, "progress"], marker, color=colour,
-            markersize=6, markeredgecolor=theme.background, label=name, clip_on=False,
+            own["elapsed"], own["progress"], marker, color=colour, markersize=6, label=name,
+            markeredgecolor=theme.background, clip_on=False,
         )  # fmt: skip
     if len(running) <= 12:
         _label_orders(panel, running)
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     x = f"elapsed time; {waiting} more wait for a trigger" if waiting else "elapsed time"
-    panel.label_axes(x, "size done", x_ticks="{x:.0%}", y_ticks="{x:.0%}")
-    panel.add_legend(ncols=3)
+    panel.label_axes(x, "size done", x_ticks="{x:.0%}", y_ticks="{x:.0%}", legend=3)
     behind = (running["elapsed"] - running["progress"]).median()
     return panel.finish(
         f"Executed size over elapsed time of {len(running)} TWAP orders: the median is "
@@ -144,21 +134,17 @@ def _label_orders(panel: Panel, running: pd.DataFrame) -> None:
     """
     theme, leaders, heights = panel.theme, [], {"left": -1.0, "right": -1.0}
     rows = running.sort_values("progress").astype({"elapsed": "float64", "progress": "float64"})
-    for row in rows.to_dict("records"):
-        x, y = row["elapsed"], row["progress"]
+    for x, y, market in zip(rows["elapsed"], rows["progress"], rows["market"], strict=True):
         side, shift = ("right", -0.06) if y > x > _LABEL_WIDTH else ("left", 0.06)
         heights[side] = max(y - 0.02, heights[side] + _LABEL_HEIGHT)
-        place = x + shift, heights[side]
+        place, look = (x + shift, heights[side]), {"fontsize": 8, "color": theme.text}
         leaders.append([(x, y), place])
-        panel.ax.text(
-            *place, str(row["market"]), ha=side, va="center", fontsize=8, color=theme.text,
-            parse_math=False,
-        )  # fmt: skip
+        panel.ax.text(*place, str(market), look, ha=side, va="center", parse_math=False)
     lines = LineCollection(leaders, colors=theme.muted, linewidths=0.5, clip_on=False)
     panel.ax.add_collection(lines, autolim=False)
 
 
-@style.draws_result
+@style.draws_result("TWAP orders against benchmarks")
 def twap_quality(quality: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the prices of TWAP orders against three benchmarks.
 
@@ -188,8 +174,6 @@ def twap_quality(quality: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     'gain against the benchmark, bps (below 0: a cost)'
     """
     panel = style.open_panel(quality, look, (7.2, 2.8))
-    if quality.empty:
-        return panel.no_data("TWAP orders against benchmarks")
     ax, theme, words = panel.ax, panel.theme, []
     panel.name_rows([name for _, name, _ in _BENCHMARKS], from_top=True)
     panel.add_zero_line(vertical=True)
@@ -207,7 +191,7 @@ def twap_quality(quality: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         text = formats.true_minus(f"{median:+.1f}")
         panel.label_right_edge(row, text)
         words.append(f"{name} {text}")
-    ax.set_xlabel("gain against the benchmark, bps (below 0: a cost)")
+    panel.label_axes("gain against the benchmark, bps (below 0: a cost)")
     ax.set_title("median", loc="right", fontsize=9, color=theme.text)
     return panel.finish(
         f"Prices of {len(quality)} TWAP orders, better than benchmarks by a median in basis points "
