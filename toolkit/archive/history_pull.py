@@ -316,6 +316,7 @@ class HistoryPull:
         self.start_ms = self.new_rows = self._unlogged = 0
         self.breaks = BreakLog()  # where the rows that were appended contradict each other
         self.error: ToolkitError | None = None  # why the refresh failed
+        self.portions_to_pull: Iterator[RunPull]
         self.asked: RunPull | None = None  # the portion to pull; None if nothing can be missing
         self.pulled: PulledRows  # what came of it
         # Rows that were pulled and are not committed, the runs with them, and their breaks.
@@ -323,19 +324,14 @@ class HistoryPull:
         # The archived runs, by start; None if they have to be read.
         self.runs: list[Run] | None = None
 
-    def begin(self, writer: HistoryWriter, most_rows: int) -> None:
-        """Find the first portion to pull; see `asked`."""
-        self._portions_to_pull, self.asked = self._pull_portions(writer, most_rows), None
-        self.advance()
-
     def advance(self) -> None:
         """Find the next portion to pull, if there is one."""
         try:
-            self.asked = next(self._portions_to_pull, None)
+            self.asked = next(self.portions_to_pull, None)
         except ToolkitError as error:
             self.error = error
 
-    def _pull_portions(self, writer: HistoryWriter, most_rows: int) -> Iterator[RunPull]:
+    def pull_portions(self, writer: HistoryWriter, most_rows: int) -> Iterator[RunPull]:
         """Yield the portions to pull, of the runs that are not complete; see `pulled`.
 
         If their rows contradict each other or have a gap for the first time, all rows that are not
@@ -345,9 +341,16 @@ class HistoryPull:
         self.runs, entries = writer.read_state(series)
         pulled = coverage.pulled_ranges(entries)
         self._noted = coverage.contradictory_ranges(entries)
+        self.start_ms = request.start_ms or 0
+        if request.start_ms is None:  # from the first archived row, else the service's first day
+            firsts = [run.start for run in self.runs] + [first for first, _ in pulled]
+            self.start_ms = min(firsts, default=to_ms(self._since) if self._since else 0)
+        elif request.end_ms is None:  # from the archived rows before the start, to leave no gap
+            ranges = [(run.start, run.start - 1) for run in self.runs] + [*pulled]
+            ends = [last + 1 for first, last in ranges if first <= self.start_ms]
+            self.start_ms = min(self.start_ms, max(ends, default=self.start_ms))
         if request.end_ms is None:
             check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
-        self.start_ms = self._first_missing_ms(self.runs, pulled)
         self._unlogged = sum(run.rows for run in self.runs) - coverage.count_logged_rows(entries)
         size = {} if request.page_size is None else {"page_size": request.page_size}
         waiting = select_runs(self.runs, pulled, self.start_ms)
@@ -379,30 +382,15 @@ class HistoryPull:
                     break
                 self.portions.append((came.rows, run, breaks))
 
-    def _first_missing_ms(self, runs: Sequence[Run], pulled: Sequence[TimeRange]) -> int:
-        """Return the time from which on rows may be missing."""
-        start = self.request.start_ms
-        if start is None:  # from the first archived row, else from the first day of the service
-            firsts = [run.start for run in runs] + [first for first, _ in pulled]
-            return min(firsts, default=to_ms(self._since) if self._since else 0)
-        if self.request.end_ms is not None:
-            return start
-        # Without an end, the gap between the archived rows and the start is pulled, too.
-        ranges = [(run.start, run.start - 1) for run in runs] + [*pulled]
-        return min(
-            start, max((last + 1 for first, last in ranges if first <= start), default=start)
-        )
-
     def note_commit(self, portions: Sequence[tuple[pa.Table, Run, Sequence[RowBreak]]]) -> int:
         """Note that portions are committed, and return the number of their rows."""
-        runs, rows = {run.start: run for run in self.runs or ()}, 0
-        for new, run, breaks in portions:
+        runs, before = {run.start: run for run in self.runs or ()}, self.new_rows
+        for rows, run, breaks in portions:
             runs[run.start] = run
-            rows += new.num_rows
+            self.new_rows += rows.num_rows
             self.breaks.add(breaks)
         self.runs = [runs[start] for start in sorted(runs)]
-        self.new_rows += rows
-        return rows
+        return self.new_rows - before
 
     def refreshed(self) -> RefreshResult:
         """Return the result, after all portions are committed."""

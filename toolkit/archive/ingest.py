@@ -380,13 +380,11 @@ def _select_texts(
                             "node's file of fills with events. Decompress the files first"
                         ) from None
 
-    def read_batches() -> Iterator[pa.RecordBatch]:
-        found = read_rows()
-        while rows := list(itertools.islice(found, _ROWS_AT_ONCE)):
-            yield pa.record_batch([*map(list, zip(*rows, strict=True))], schema=schema)
-
-    lines = pa.RecordBatchReader.from_batches(schema, read_batches())
-    database.from_arrow(lines).create("lines")
+    found = read_rows()
+    database.from_arrow(schema.empty_table()).create("lines")
+    while rows := list(itertools.islice(found, _ROWS_AT_ONCE)):
+        cells = [*map(list, zip(*rows, strict=True))]
+        database.from_arrow(pa.table(cells, schema=schema)).insert_into("lines")
     return database.table("lines"), {name: name for name in ("_subject", "_time", "_json")}
 
 

@@ -249,7 +249,10 @@ class _HistoryRefresh(_Refresh):
         history = item if isinstance(item, HistoryPull) else HistoryPull(item, self._session)
         self._pulled[history.series.subject] = history
         if history.runs is None:
-            history.begin(self._writer, self._rows_per_commit if self.is_single else _ROWS_PER_CALL)
+            most_rows = self._rows_per_commit if self.is_single else _ROWS_PER_CALL
+            history.portions_to_pull = history.pull_portions(self._writer, most_rows)
+            history.asked = None
+            history.advance()
         asked = history.asked
         return history, None if asked is None else (history_pull.pull_rows, {"pull": asked})
 
