@@ -245,7 +245,7 @@ def compute_attribution(
     table.require(NEEDED)
     parts = [_sum_fills(fills, keys)]
     if warns:
-        collateral = fills.collateral if funding is None else fills.known_collateral()
+        collateral = fills.collateral if funding is None else fills.known_collateral
         money.warn_unused_prices(fills.prices, table, collateral)
         money.warn_missing_amounts(table)
         money.warn_missing_tokens(table)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from toolkit import prepare
 from toolkit.prepare import Fills
-from toolkit.prepare.average import PerpRule, SizeDecimals, expected_by_rule, size_decimals
+from toolkit.prepare.average import PerpRule, SizeDecimals, average_prices, expected_by_rule
 from toolkit.prepare.door import Frame
 from toolkit.prepare.fills import check_chains
 from toolkit.rules.closed_pnl import apply_perp_fill_2023
@@ -79,12 +79,12 @@ def audit(
     fills = prepare.fills(fills)
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
-    table, sizes = fills.table, size_decimals(sz_decimals)
+    table = fills.table
     check_chains(fills)
-    steps, average = fills.steps, fills.average(sizes)
+    steps, average = fills.steps, average_prices(fills, sz_decimals)
     expected = average.expected
     if (other := RULES[rule]) is not None:
-        expected = np.where(steps.spot, expected, expected_by_rule(table, steps, sizes, other))
+        expected = np.where(steps.spot, expected, expected_by_rule(fills, sz_decimals, other))
     by_row = np.empty(len(steps), dtype=np.int64)
     by_row[steps.rows] = np.arange(len(steps))
     expected = expected[by_row]

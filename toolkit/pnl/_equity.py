@@ -1,7 +1,7 @@
 """Equity over time, from an empty account on."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,13 +9,13 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.pnl._attribution import NEEDED, compute_attribution
 from toolkit.prepare import Fills, money
-from toolkit.prepare.average import SizeDecimals, size_decimals
+from toolkit.prepare.average import SizeDecimals, average_prices
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
 from toolkit.prepare.fills import check_one_account
 from toolkit.prepare.funding import covered_period, read_payments
 from toolkit.prepare.groups import CALENDAR, row_before
 from toolkit.prepare.ledger import own_ledger
-from toolkit.prepare.money import Prices, collateral_price, is_perp
+from toolkit.prepare.money import Prices, is_perp
 from toolkit.prepare.prices import make_history
 from toolkit.prepare.provenance import finish, refuse_several_accounts
 from toolkit.prepare.steps import POSITION_COLUMNS, check_positions
@@ -122,7 +122,7 @@ def equity(
     if marks is not None and sz_decimals is None:
         raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
     traded = Fills(fills, account, prices, meta)
-    traded.collateral = traded.known_collateral()
+    traded.collateral = traded.known_collateral
     table = traded.table
     refuse_several_accounts(table.frame, "fills")
     table.require(NEEDED)
@@ -154,24 +154,24 @@ def equity(
     if funding is not None or ledger is not None:
         others, covers = _other_parts(traded, perps, funding, ledger)
         parts += others
-    points = _sum_parts(parts, by)
-    sums, unknown = points.sums, np.full(len(points.ms), np.nan)
-    gains = long = short = unknown
+    owners, ends, sums = _sum_parts(parts, by)
+    gains = long = short = unknown = np.full(len(ends), np.nan)
     if marks is not None and sz_decimals is not None:
         check_positions(perps.table)
-        entry = perps.average(size_decimals(sz_decimals)).entry
-        gains, long, short = _value_positions(perps, entry, points, marks, by)
+        entry = average_prices(perps, sz_decimals).entry
+        gains, long, short = _value_positions(perps, entry, owners, ends, marks, by)
     elif has_positions and in_perps.any():
-        held_before = np.array([begun.get(user, 0.0) for user in points.users])[points.owner]
-        gains = long = short = np.where(sums["open"] + held_before == 0, 0.0, np.nan)
+        is_flat = sums["open"] + owners.facts(lambda user: begun.get(user, 0.0)) == 0
+        gains = long = short = np.where(is_flat, 0.0, np.nan)
     flows, pnl = sums["ledger"] if ledger is not None else unknown, sums["net"] + gains
+    last = np.searchsorted(owners.codes, np.arange(len(owners.values)), "right") - 1
     texts = [
-        curve_coverage(covers.get(user, ""), {name: sums[name][last] for name in CURVE_GAPS})
-        for user, last in zip(points.users, points.last.tolist(), strict=True)
+        curve_coverage(covers.get(user, ""), {name: sums[name][place] for name in CURVE_GAPS})
+        for user, place in zip(owners.values, last.tolist(), strict=True)
     ]
     made = {
-        **({"user": Names(points.owner, points.users).texts()} if is_named else {}),
-        "time": utc_times(points.ms),
+        **({"user": owners.texts()} if is_named else {}),
+        "time": utc_times(ends),
         "realised": sums["net"],
         "unrealised": gains,
         "pnl": pnl,
@@ -181,7 +181,7 @@ def equity(
         "short": short,
         "spot_realised": sums["spot_net"],
         **{name: sums[name].astype(np.int64) for name in CURVE_GAPS},
-        "covers": Names(points.owner, texts).texts().fillna(""),
+        "covers": Names(owners.codes, texts).texts().fillna(""),
     }
     inputs = {"fills": table.frame, "funding": funding, "ledger": ledger, "marks": marks}
     return finish(pd.DataFrame(made, copy=False), inputs, helper="pnl.equity", by=by)
@@ -193,20 +193,6 @@ def curve_coverage(covers: str, counts: Mapping[Any, Any]) -> str:
         f"without {counts[name]:.0f} {text}" for name, text in CURVE_GAPS.items() if counts[name]
     ]
     return ", ".join([covers, *gaps])
-
-
-class _Points(NamedTuple):
-    """Points of curves, by account and time: the place of the account, and the end of the step.
-
-    - ``last``: the last point of each account
-    - ``sums``: running sums at each point
-    """
-
-    users: list[str]
-    owner: Ints
-    ms: Ints
-    last: Ints
-    sums: dict[str, Floats]
 
 
 def _other_parts(
@@ -243,8 +229,8 @@ def _count_open(fills: Fills) -> tuple[Floats, dict[str, float]]:
     return change, dict(zip(steps.users, count.tolist(), strict=True))
 
 
-def _sum_parts(parts: Sequence[Part], by: str) -> _Points:
-    """Return the running sums of each account at the end of each step.
+def _sum_parts(parts: Sequence[Part], by: str) -> tuple[Names, Ints, dict[str, Floats]]:
+    """Return the account and the end of each step, and the running sums there.
 
     A curve reaches from the first to the last step of perps, spot and outcome markets. An amount
     that is not known changes no sum.
@@ -272,11 +258,11 @@ def _sum_parts(parts: Sequence[Part], by: str) -> _Points:
         each = [np.cumsum(own) for own in np.split(sums, begin[1:])]
         running[name] = np.concatenate(each)
     ms = (first[owner] + np.arange(total) - begin[owner] + 1) * length - into
-    return _Points(users, owner, ms, begin + count - 1, running)
+    return Names(owner, users), ms, running
 
 
 def _value_positions(
-    perps: Fills, entries: Floats, points: _Points, marks: Frame, by: str
+    perps: Fills, entries: Floats, owners: Names, ends: Ints, marks: Frame, by: str
 ) -> tuple[Floats, Floats, Floats]:
     """Return unrealised PnL, long and short notional before the end of each step, in USD.
 
@@ -288,20 +274,19 @@ def _value_positions(
     time, name, px = ("hour", "coin", "oracle_px") if is_implied else ("time", "name", "mark_px")
     table.require((time, name, px))
     prices = make_history(px, table.text(name), table.known_ms(time), table.number(px))
-    steps, ends = perps.steps, points.ms
+    steps, sizes = perps.steps, perps.steps.sizes(perps.steps.end)
     gain, long, short = np.zeros((3, len(ends)))
-    begins, sizes = np.append(0, points.last + 1), steps.sizes(steps.end)
-    owners = Names(steps.user, steps.users).among(Names(points.owner, points.users))
+    number = Names(steps.user, steps.users).among(owners)
     heads, tails = steps.heads, np.flatnonzero(steps.last)
     for head, tail in zip(heads.tolist(), tails.tolist(), strict=True):
-        rows = np.arange(*begins[owners[head] : owners[head] + 2])
+        rows = np.arange(*np.searchsorted(owners.codes, [number[head], number[head] + 1]))
         coin = steps.coins[steps.coin[head]]
         place = head - 1 + np.searchsorted(steps.ms[head : tail + 1], ends[rows] - 1, "right")
         is_open = (place >= head) & (sizes[place] != 0)
         rows, size, entry = rows[is_open], sizes[place[is_open]], entries[place[is_open]]
         coins = Names(np.zeros(len(rows), dtype=np.int64), [coin])
         mark, _ = prices.last_at(coins, ends[rows], CALENDAR[by][0] - 1)
-        price = collateral_price(coin, perps.collateral, perps.prices)
+        price = perps.collateral_price(coin)
         gain[rows] += size * (mark - entry) * price
         long[rows] += np.maximum(size, 0.0) * mark * price
         short[rows] += np.maximum(-size, 0.0) * mark * price

@@ -111,7 +111,7 @@ def lots(
     coins = [steps.coins[code] for code in steps.coin[heads].tolist()]
     px_scale = grid(px, heads, coins, _DECIMALS)[steps.chain]
     px_units = np.rint(px * px_scale).astype(np.int64)
-    groups = swap_groups(table, steps, fills.roles.swap)
+    groups = swap_groups(fills)
     columns = np.array(_match_fills(steps, px_units, method, groups), dtype=np.float64)
     # By chain and in the order of closing; open lots are the last ones.
     columns = columns.reshape(-1, 8)

@@ -10,7 +10,7 @@ import pandas as pd
 from toolkit import prepare
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
-from toolkit.prepare.average import SizeDecimals, size_decimals
+from toolkit.prepare.average import SizeDecimals, average_prices
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.fills import check_chains, owner_columns
 from toolkit.prepare.provenance import finish
@@ -85,9 +85,8 @@ def positions(fills: Frame | Fills, sz_decimals: SizeDecimals) -> pd.DataFrame:
     2       1.0     100.3                 19.4
     """
     fills = prepare.fills(fills)
-    table, sizes = fills.table, size_decimals(sz_decimals)
     check_chains(fills)
-    steps, average = fills.steps, fills.average(sizes)
+    table, steps, average = fills.table, fills.steps, average_prices(fills, sz_decimals)
     made = {
         **owner_columns(fills, np.arange(len(steps))),
         "time": utc_times(steps.ms),
@@ -163,11 +162,11 @@ def unrealised(
     if at is not None:
         before = fills.table.ms("time") <= aware_ms(at)
         fills = prepare.fills(fills.table.frame[before], account=fills.account)
-    sizes, prices = size_decimals(sz_decimals), mark_prices(marks)
+    prices = mark_prices(marks)
     check_chains(fills, warns=False)
     steps = fills.steps
     places = np.flatnonzero(steps.last & ~steps.spot & (steps.end != 0))
-    size, entry = steps.sizes(steps.end)[places], fills.average(sizes).entry[places]
+    size, entry = steps.sizes(steps.end)[places], average_prices(fills, sz_decimals).entry[places]
     mark = np.array([prices.get(coin, np.nan) for coin in steps.coins])[steps.coin[places]]
     made = {
         **owner_columns(fills, places),

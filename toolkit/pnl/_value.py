@@ -19,7 +19,7 @@ from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.groups import split_groups
 from toolkit.prepare.ledger import COLLATERAL, own_ledger, read_kept
-from toolkit.prepare.money import Prices, collateral_price, in_usd, is_perp, pair_of
+from toolkit.prepare.money import Prices, is_perp, pair_of
 from toolkit.prepare.prices import PriceHistory, make_history, read_prices
 from toolkit.prepare.provenance import finish, frame_provenance, is_owned
 from toolkit.prepare.roles import is_off_book
@@ -220,7 +220,7 @@ class _History:
     def __init__(
         self, fills: Fills, funding: Frame | None, ledger: Frame | None, account: str | None
     ) -> None:
-        self.fills, self.collateral = fills, fills.known_collateral()
+        self.fills = fills
         steps, money, coins = fills.steps, fills.money, fills.table.text("coin")
         bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
         self.cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
@@ -326,13 +326,13 @@ class _Rows:
 
     def _hold(self, coin: str, before: float, ms: Ints, size: Floats) -> None:
         """Add a perp position."""
-        price = collateral_price(coin, self.history.collateral, self.prices)
+        price = self.history.fills.collateral_price(coin)
         self.held.append(_Holding([coin], before, ms, size, price))
 
     def _add_funding(self, paid: Table, mine: Ints) -> float:
         """Add payments, and positions that no fill shows; return the size of the latter."""
         coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
-        usdc = in_usd(paid.number("usdc")[mine], coins, self.history.collateral, self.prices)
+        usdc = self.history.fills.in_usd(paid.number("usdc")[mine], coins)
         self.cash.append((ms, filled(usdc)))
         lost = ms[np.isnan(usdc)].tolist()
         self.breaks |= dict.fromkeys(lost, "a funding payment has no amount")

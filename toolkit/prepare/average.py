@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.fills import Fills
 from toolkit.prepare.groups import number_rows, row_before, split_groups
 from toolkit.prepare.money import is_perp
 from toolkit.prepare.steps import Steps
@@ -33,18 +34,6 @@ SizeDecimals = Mapping[str, int] | Frame
 """Coin -> size decimals, or a frame of `tk.meta`."""
 
 
-def size_decimals(sz_decimals: SizeDecimals) -> dict[str, int]:
-    """Return size decimals by coin, from a mapping or a frame of `tk.meta`."""
-    if isinstance(sz_decimals, Mapping):
-        return {str(coin): int(decimals) for coin, decimals in sz_decimals.items()}
-    meta = Table(sz_decimals, "sz_decimals")
-    meta.require(("name", "sz_decimals"))
-    names, decimals = meta.text("name"), meta.number("sz_decimals")
-    pairs = zip(names.codes.tolist(), decimals.tolist(), strict=True)
-    # A coin with a missing value is left out: its size decimals are not known.
-    return {names.values[code]: int(places) for code, places in pairs if places == places}
-
-
 class Average(NamedTuple):
     """Prices after each step, in the order of the steps; NaN if the history does not tell.
 
@@ -59,15 +48,12 @@ class Average(NamedTuple):
     gap: Floats
 
 
-def average_prices(
-    table: Table, steps: Steps, swaps: Flags, sz_decimals: Mapping[str, int]
-) -> Average:
+def average_prices(fills: Fills, sz_decimals: SizeDecimals) -> Average:
     """Return entry prices and closed PnL by the rules of the exchange.
 
-    - ``swaps``: the rows of the table that swap outcome tokens without cash
     - ``sz_decimals``: size decimals of perps; prices of other perps are not known
     """
-    px = table.number("px")[steps.rows]
+    steps, px = fills.steps, fills.table.number("px")[fills.steps.rows]
     # The average after a fill is `old * average + new`.
     start, end, change = steps.start, steps.end, np.abs(steps.change)
     opens = (start == 0) | ((start > 0) == (steps.change > 0))
@@ -91,14 +77,13 @@ def average_prices(
     entry = np.where(end == 0, np.nan, now)
     gap = np.where(steps.same_start | steps.spot, 0, steps.gap)
     if steps.spot.any():
-        _add_spot(table, steps, px, swaps, entry, expected, gap)
+        _add_spot(fills, px, entry, expected, gap)
     return Average(entry, np.round(expected, WEI), steps.sizes(gap))
 
 
-def expected_by_rule(
-    table: Table, steps: Steps, sz_decimals: Mapping[str, int], rule: PerpRule
-) -> Floats:
+def expected_by_rule(fills: Fills, sz_decimals: SizeDecimals, rule: PerpRule) -> Floats:
     """Return the closed PnL of perps by another rule, fill by fill."""
+    steps, table = fills.steps, fills.table
     decimals = _decimals(steps, sz_decimals)
     units = np.rint(table.number("px")[steps.rows] * _CENT).astype(np.int64).tolist()
     expected = np.full(len(steps), np.nan)
@@ -122,37 +107,42 @@ def expected_by_rule(
     return np.round(expected, WEI)
 
 
-def _decimals(steps: Steps, sz_decimals: Mapping[str, int]) -> Floats:
+def _decimals(steps: Steps, sz_decimals: SizeDecimals) -> Floats:
     """Return the decimals of each step's entry price; NaN if the rule of perps does not apply."""
-    by_coin = [
-        price_decimals(sz_decimals[coin]) if coin in sz_decimals and is_perp(coin) else np.nan
-        for coin in steps.coins
-    ]
+    if isinstance(sz_decimals, Mapping):
+        pairs = [(str(coin), float(places)) for coin, places in sz_decimals.items()]
+    else:
+        meta = Table(sz_decimals, "sz_decimals")
+        meta.require(("name", "sz_decimals"))
+        names, places = meta.text("name"), meta.number("sz_decimals").tolist()
+        coins = (names.values[code] for code in names.codes.tolist())
+        pairs = list(zip(coins, places, strict=True))
+    known = {coin: int(places) for coin, places in pairs if places == places and is_perp(coin)}
+    by_coin = [price_decimals(known[coin]) if coin in known else np.nan for coin in steps.coins]
     return np.asarray(np.array(by_coin, dtype=np.float64)[steps.coin])
 
 
 # ASSUMED: Base tokens of a rebate join the balance at no cost.
-def _add_spot(
-    table: Table, steps: Steps, px: Floats, swaps: Flags, entry: Floats, expected: Floats, gap: Ints
-) -> None:
+def _add_spot(fills: Fills, px: Floats, entry: Floats, expected: Floats, gap: Ints) -> None:
     """Fill in entry price, closed PnL and gaps of spot and outcome tokens."""
-    places, groups = np.flatnonzero(steps.spot), swap_groups(table, steps, swaps)
+    steps, groups = fills.steps, swap_groups(fills)
+    places = np.flatnonzero(steps.spot)
     if groups:  # a conversion connects chains, so all of them go on in the order of time
         places = places[np.argsort(steps.ms[places], kind="stable")]
     # With prices in units of 1e-8, a cost of 1e-8 USD is as many units as a token has.
     units = (np.rint(px * _CENT).astype(np.int64), np.maximum(steps.scale, 1).astype(np.int64))
     columns = (steps.chain, steps.start, steps.change, steps.fee, steps.tolerance, *units)
     rows = zip(*(column[places].tolist() for column in columns), strict=True)
-    fills = dict(zip(places.tolist(), rows, strict=True))
+    events = dict(zip(places.tolist(), rows, strict=True))
     held: dict[int, CostBasis] = {}
     allowed: dict[int, int] = {}
-    for place, (_, _, change, fee, _, price, unit) in fills.items():
+    for place, (_, _, change, fee, _, price, unit) in events.items():
         legs = groups.get(place, [place])
         if place != legs[0]:
             continue
         before, after = list[CostBasis](), list[CostBasis]()
         for leg in legs:
-            chain, start, _, _, tolerance, *_ = fills[leg]
+            chain, start, _, _, tolerance, *_ = events[leg]
             basis = held.get(chain, CostBasis(start, 0, start))
             if missing := start - basis.size:
                 gap[leg] = missing if abs(missing) > allowed[chain] else 0
@@ -160,7 +150,7 @@ def _add_spot(
             allowed[chain] = tolerance
             before.append(basis)
         if place in groups:
-            moves = [(basis, fills[leg][2]) for basis, leg in zip(before, legs, strict=True)]
+            moves = [(basis, events[leg][2]) for basis, leg in zip(before, legs, strict=True)]
             left, came = map(iter, swap_tokens(
                 [(basis, -size) for basis, size in moves if size < 0],
                 [(basis, size) for basis, size in moves if size >= 0],
@@ -174,20 +164,18 @@ def _add_spot(
             expected[place] = (closed or 0) / unit / _CENT if is_known else np.nan
             after = [basis if change >= 0 else basis._replace(size=basis.size - fee)]
         for leg, basis in zip(legs, after, strict=True):
-            held[fills[leg][0]] = basis
+            held[events[leg][0]] = basis
             if basis.size and not basis.unknown:
                 entry[leg] = basis.cost / basis.size / _CENT
 
 
-def swap_groups(table: Table, steps: Steps, swaps: Flags) -> dict[int, list[int]]:
-    """Return the steps of each `Negate Outcome` by step: one account, time and transaction.
-
-    - ``swaps``: the rows of the table that swap outcome tokens
-    """
-    places = np.flatnonzero(swaps[steps.rows] & steps.spot)
+def swap_groups(fills: Fills) -> dict[int, list[int]]:
+    """Return the steps of each `Negate Outcome` by step: one account, time and transaction."""
+    steps = fills.steps
+    places = np.flatnonzero(fills.roles.swap[steps.rows] & steps.spot)
     if not len(places):
         return {}
-    hashes = table.text("hash", blank=True).codes[steps.rows]
+    hashes = fills.table.text("hash", blank=True).codes[steps.rows]
     codes = number_rows(*(column[places] for column in (steps.user, steps.ms, hashes)))
     groups = [places[rows].tolist() for rows in split_groups(codes, int(codes.max()) + 1)]
     return {place: legs for legs in groups for place in legs}

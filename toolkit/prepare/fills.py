@@ -1,4 +1,4 @@
-"""Prepared fills: columns, money, steps and average prices, each computed on first use.
+"""Prepared fills: columns, money, roles and steps, each computed on first use.
 
 A helper that walks the history of one account would take the fills of two accounts for one chain of
 positions. If fills have no column user, two observations tell them apart:
@@ -10,18 +10,16 @@ positions. If fills have no column user, two observations tell them apart:
   A warning says so if neither the frame nor its provenance names the account.
 """
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Ints
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import UnnamedAccount, warn_caller
 from toolkit.prepare import money, provenance
-from toolkit.prepare.average import Average, average_prices
 from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled
 from toolkit.prepare.money import Collateral, Money, Prices
 from toolkit.prepare.provenance import Owners, account_names
@@ -42,7 +40,6 @@ class Fills:
     - ``money``: amounts in USD, row by row
     - ``roles``: conversions, liquidations and forced closes, row by row
     - ``steps``: the fills in the order of execution, with the positions around each one
-    - ``average``: entry prices and expected closed PnL
 
     Raise ValueError if `prices` are not positive, and `MissingColumns` if `meta` names an unknown
     collateral.
@@ -66,7 +63,6 @@ class Fills:
         self.account = None if account is None else account.lower()
         self.prices = money.parse_prices(prices) if prices else {}
         self.collateral = {} if meta is None else money.collateral_of_dexes(meta)
-        self._averages: dict[Any, Average] = {}
 
     def __len__(self) -> int:
         return len(self.table)
@@ -100,9 +96,19 @@ class Fills:
         """Amounts in USD."""
         return money.read_money(self.table, self.tokens, self.in_base, self.prices)
 
+    @cached_property
     def known_collateral(self) -> dict[str, str]:
-        """Return the collateral of dexes; with prices also what fee tokens state."""
+        """The collateral of dexes; with prices also what fee tokens state."""
         return {**(money.collateral_in_fills(self.table) if self.prices else {}), **self.collateral}
+
+    def collateral_price(self, coin: str) -> float:
+        """Return the price of the collateral of a coin in USD; 1 if there is none."""
+        token = self.known_collateral.get(money.dex_of(coin), "")
+        return self.prices.get(token.upper(), 1.0)
+
+    def in_usd(self, amounts: Floats, coins: Names) -> Floats:
+        """Return amounts in the collateral of their coins in USD, as of funding."""
+        return np.asarray(amounts * coins.facts(self.collateral_price)) if self.prices else amounts
 
     def tokens_at_par(self) -> list[str]:
         """Return the tokens other than USDC that count at par."""
@@ -120,14 +126,6 @@ class Fills:
         """The fills in the order of execution."""
         fee = self.in_base * filled(self.table.number("fee", 0.0))
         return Steps(self.table, fee)
-
-    def average(self, sz_decimals: Mapping[str, int]) -> Average:
-        """Return entry prices and expected closed PnL, step by step."""
-        key = tuple(sorted(sz_decimals.items()))
-        if key not in self._averages:
-            made = average_prices(self.table, self.steps, self.roles.swap, sz_decimals)
-            self._averages[key] = made
-        return self._averages[key]
 
     def frame(self) -> pd.DataFrame:
         """Return the fills, each once, with the prepared columns after those of the frame.

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.errors import MissingColumns
 from toolkit.prepare.door import NO_TIME, Frame, Table, name_pairs
 from toolkit.prepare.fills import Fills
-from toolkit.prepare.money import in_usd
-from toolkit.prepare.provenance import check_owner, frame_provenance, is_owned
+from toolkit.prepare.provenance import frame_provenance, is_owned
 from toolkit.prepare.steps import Steps
 from toolkit.times import HOUR, Time, to_ms
 
@@ -134,9 +134,14 @@ def read_payments(
     table = Table(funding, "funding")
     is_named = named and fills.table.has("user")
     table.require(("coin", "time", "usdc", *(["user"] if is_named else [])))
-    check_owner(table, fills.table)
+    count = len(fills.table.text("user", blank=True).present(blank=True))
+    if count > 1 and not table.has("user"):
+        raise MissingColumns(
+            f"funding: the frame has no column user, and the fills are of {count} accounts. Add "
+            "the account of its rows: funding.assign(user=address)"
+        )
     mine, inside = is_owned(table, "user", fills.owners), is_inside(table, fills, period)
-    usd = in_usd(table.number("usdc"), table.text("coin"), fills.known_collateral(), fills.prices)
+    usd = fills.in_usd(table.number("usdc"), table.text("coin"))
     return Payments(table, mine, inside, usd)
 
 

@@ -285,18 +285,3 @@ def warn_missing_tokens(table: Table) -> None:
             "fee_token",
             errors.MissingTokens,
         )
-
-
-def collateral_price(coin: str, collateral: Collateral, prices: Mapping[str, float]) -> float:
-    """Return the price of the collateral of a coin in USD; 1 if there is none."""
-    return prices.get(collateral.get(dex_of(coin), "").upper(), 1.0)
-
-
-def in_usd(
-    amounts: Floats, coins: Names, collateral: Collateral, prices: Mapping[str, float]
-) -> Floats:
-    """Return amounts in the collateral of their coins in USD, as of funding."""
-    if not (prices and collateral):
-        return amounts
-    price = coins.facts(lambda coin: collateral_price(coin, collateral, prices))
-    return np.asarray(amounts * price)

@@ -13,7 +13,6 @@ import pandas as pd
 
 from toolkit.arrays import Flags
 from toolkit.completeness.merge import merge_inputs
-from toolkit.errors import MissingColumns
 from toolkit.frames import Provenance
 from toolkit.installation import package_version
 from toolkit.prepare.door import Table
@@ -166,15 +165,3 @@ def is_owned(table: Table, column: str, owners: Owners) -> Flags:
             f"{table.what}[{table.what}.{column} == address]"
         )
     return np.ones(len(table), dtype=bool)
-
-
-def check_owner(table: Table, fills: Table) -> None:
-    """Raise `MissingColumns` if fills are of several accounts and the rows have no user."""
-    if table.has("user") or not fills.has("user"):
-        return
-    count = len(fills.text("user").present(blank=True))
-    if count > 1:
-        raise MissingColumns(
-            f"{table.what}: the frame has no column user, and the fills are of {count} accounts. "
-            f"Add the account of its rows: {table.what}.assign(user=address)"
-        )
