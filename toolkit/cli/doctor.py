@@ -76,6 +76,11 @@ def doctor(
     raise typer.Exit(1 if problems else 0)
 
 
+def _check(name: str, found: str, wrong: str, advice: str, state: str = "problem") -> Check:
+    """Return a check that is ok, or what is wrong and what to do."""
+    return Check(name, state, wrong, advice) if wrong else Check(name, "ok", found)
+
+
 def _python_checks() -> Iterator[Check]:
     place = clone_folder()
     yield Check("Python", "ok", f"{platform.python_version()} at {sys.executable}")
@@ -85,18 +90,15 @@ def _python_checks() -> Iterator[Check]:
         yield Check("toolkit", "problem", "not installed", "install it: docs/install.md")
         return
     yield Check("toolkit", "ok", f"{found}, {f'the clone {place}' if place else 'installed'}")
-    if wrong := _wrong_versions(""):
-        yield Check("libraries", "problem", wrong, "install the package again")
-    else:
-        yield Check("libraries", "ok", f"all {len(extra_requirements(''))} core libraries")
+    every = f"all {len(extra_requirements(''))} core libraries"
+    yield _check("libraries", every, _wrong_versions(""), "install the package again")
     if (shadow := find_shadow(Path.cwd())) is not None:
         found = f"{shadow} is imported instead of this package"
         yield Check("import", "problem", found, "rename it")
     for extra, purpose in EXTRAS.items():
-        if wrong := _wrong_versions(extra):
-            yield Check(f"extra {extra}", "note", f"{purpose}; {wrong}", install_command(extra))
-        else:
-            yield Check(f"extra {extra}", "ok", purpose)
+        wrong = _wrong_versions(extra)
+        wrong = wrong and f"{purpose}; {wrong}"
+        yield _check(f"extra {extra}", purpose, wrong, install_command(extra), "note")
 
 
 def _wrong_versions(extra: str) -> str:
@@ -118,11 +120,9 @@ def _service_checks(*, offline: bool) -> Iterator[Check]:
     from toolkit.client.proxies import address_problem
     from toolkit.contract.apis import find_address
 
-    if os.environ.get("TOOLKIT_API_KEY"):
-        yield Check("key", "ok", "TOOLKIT_API_KEY is set")
-    else:
-        advice = "only a live service needs one: export TOOLKIT_API_KEY=..."
-        yield Check("key", "note", "TOOLKIT_API_KEY is not set", advice)
+    missing = "" if os.environ.get("TOOLKIT_API_KEY") else "TOOLKIT_API_KEY is not set"
+    advice = "only a live service needs one: export TOOLKIT_API_KEY=..."
+    yield _check("key", "TOOLKIT_API_KEY is set", missing, advice, "note")
     address = os.environ.get("TOOLKIT_BASE_URL")
     if address and (named := find_address(address)):
         address = named[1]
@@ -157,11 +157,10 @@ def _clock_checks(address: str) -> Iterator[Check]:
     if theirs.tzinfo is None:  # a date of HTTP is in UTC
         theirs = theirs.replace(tzinfo=UTC)
     seconds = abs((datetime.now(UTC) - theirs).total_seconds())
-    if seconds > _LARGEST_SKEW:
-        found = f"the clock differs from the service by {seconds:,.0f} s"
-        yield Check("clock", "problem", found, "set the clock of this machine")
-    else:
-        yield Check("clock", "ok", f"within {_LARGEST_SKEW} s of the service")
+    wrong = f"the clock differs from the service by {seconds:,.0f} s"
+    wrong = wrong if seconds > _LARGEST_SKEW else ""
+    found = f"within {_LARGEST_SKEW} s of the service"
+    yield _check("clock", found, wrong, "set the clock of this machine")
 
 
 def _answer_check(base_url: str | None, exchange: str | None) -> Check:
@@ -219,8 +218,6 @@ def _program_checks() -> Iterator[Check]:
         yield Check("Jupyter", "ok", f"JupyterLab {version('jupyterlab')}")
     except PackageNotFoundError:
         yield Check("Jupyter", "note", "JupyterLab is missing", install_command("lab"))
-    if (browser := find_browser()) is not None:
-        yield Check("Chromium", "ok", browser)
-    else:
-        advice = "reports as PDF and the browser tests need it (Debian: apt-get install chromium)"
-        yield Check("Chromium", "note", "not found", advice)
+    browser = find_browser() or ""
+    advice = "reports as PDF and the browser tests need it (Debian: apt-get install chromium)"
+    yield _check("Chromium", browser, "" if browser else "not found", advice, "note")
