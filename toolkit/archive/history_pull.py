@@ -388,7 +388,7 @@ class HistoryPull:
         for rows, run, breaks in portions:
             runs[run.start] = run
             self.new_rows += rows.num_rows
-            self.breaks.add(breaks)
+            self.breaks += breaks
         self.runs = [runs[start] for start in sorted(runs)]
         return self.new_rows - before
 
@@ -408,13 +408,12 @@ class HistoryPull:
             checked = schemas.CHECKED_COLUMNS.get(series.table, ())
             names = [*dict.fromkeys([*series.keys, *checked]), "_row"]
             rows = writer.tables.read_rows(writer.handle, names, is_late, series).sort_by("_row")
-            self.breaks.add(
-                [
-                    found
-                    for found in checks.add_page(checked_columns(rows))
-                    if found.is_certain and not enclosing_range(self._noted, found.time, found.time)
-                ]
-            )
+            self.breaks += [
+                found
+                for found in checks.add_page(checked_columns(rows))
+                if found.group == "breaks"
+                and not enclosing_range(self._noted, found.time, found.time)
+            ]
         return checks
 
 

@@ -490,7 +490,7 @@ class BulkWriter:
             columns["user"] = part["_subject"]
         for found in self._checks.add_page(columns):
             if found.kind != "order":  # the rows of one subject come after those of another
-                self._history(part["_subject"][found.row].as_py()).breaks.add([found])
+                self._history(part["_subject"][found.row].as_py()).breaks.append(found)
         pieces: list[tuple[Series, Run, pa.Table]] = []
         for first, end in engines.equal_slices(part, ["_subject"]):
             history = self._history(part["_subject"][first].as_py())

@@ -202,20 +202,22 @@ def _check_history(
             {column: rows[column] for column in rows.column_names if column not in _PLACES}
         ):
             if found.kind == "repeat":
-                repeats["error" if found.is_certain else "notice"].append(found.time)
+                repeats["error" if found.group == "breaks" else "notice"].append(found.time)
                 continue
             # A gap in a chain that is no proof may be a transfer, or a builder's revoked approval.
-            if found.kind == "chain" and not found.is_certain:
+            if found.kind == "chain" and found.group != "breaks":
                 continue
             # A break between two runs, of which the first is not pulled completely, is known, and a
             # refresh fills it. For a grid, the gap between the complete ranges states the same.
             run, before = (rows[column][found.row].as_py() for column in ("_part", "_before"))
             is_grid = found.kind == "grid"
             if run == before or enclosing_range(pulled, before, run) is not None:
-                severity: Severity = "error" if found.is_certain or is_grid else "notice"
-                yield Finding(found.kind, severity, name, series.name, str(found))
+                severity: Severity = "error" if found.group == "breaks" or is_grid else "notice"
+                yield Finding(found.kind, severity, name, series.name, found.text)
             elif not is_grid:
-                yield Finding(found.kind, "notice", name, series.name, f"{found}: refresh again")
+                yield Finding(
+                    found.kind, "notice", name, series.name, f"{found.text}: refresh again"
+                )
     for severity, times in repeats.items():
         if times:
             first = ", ".join(map(to_iso, sorted({*times})[:_TIMES_SHOWN]))

@@ -68,7 +68,7 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
         pull.check_reach()
         pull.check_api()
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
-        if (reason := pull.breaks.reason) and not session.source.history:
+        if (reason := pull.check_rows()) and not session.source.history:
             facts = {"complete": "no", "why": reason}
             errors.warn_caller(f"incomplete: {kind.type}: {reason}", errors.IncompleteWarning)
         if kind.paging == "none":
@@ -279,7 +279,7 @@ class Pull:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.collector = Collector(request.operation, request.numbers, request.extra)
-        self.rows, self._pages = 0, 0
+        self.rows = self._pages = self._checked_pages = 0
         self.page: Page | None = None
         self.completeness = Completeness()
         self.breaks = BreakLog()
@@ -292,21 +292,26 @@ class Pull:
         """Read the pages; yield how many rows of the first table came with each."""
         operation = self.request.operation
         for page in read_pages(self.request, self.counts):
-            before = self.collector.rows
-            columns = self.collector.add(page.tables)
-            if operation.key:
-                self.breaks.add(self._checks.add_page(columns[0]))
-            elif not operation.binary:
-                self.breaks.add(list(check_answer(operation, self.request.parameters, columns)))
+            new = self.collector.add(page.tables)
             self._pages, self.page, self.completeness = self._pages + 1, page, page.completeness
             rows = page.tables[0]
             if operation.key and not operation.binary and len(rows):
                 first, last = paging.row_keys(operation, [rows[0], rows[-1]])
                 self.first = self.first or requests.make_cursor(first)
                 self._last = requests.make_cursor(last)
-            new = self.collector.rows - before
             self.rows += new
             yield new
+
+    def check_rows(self) -> str:
+        """Check the rows in `collector`, and return why rows are missing or wrong, or no text."""
+        operation, is_new = self.request.operation, self._checked_pages < self._pages
+        self._checked_pages = self._pages
+        if is_new and operation.key:
+            self.breaks += self._checks.add_page(self.collector.columns()[0])
+        elif is_new and not operation.binary:
+            parameters = self.request.parameters
+            self.breaks += check_answer(operation, parameters, self.collector.columns())
+        return self.breaks.reason
 
     def facts(self) -> dict[str, Any]:
         """Return the request and the certificate of its pages, as plain values for provenance."""
@@ -325,7 +330,7 @@ class Pull:
             "asked_at": to_iso(request.asked_ms or session.now_ms()),
             "complete": "latest" if operation.latest else complete,
             **({"covered": [tuple(map(to_iso, covered))]} if covered else {}),
-            **(row_proof(operation, parameters)._asdict() if operation.key else {}),
+            **(row_proof(operation, parameters) if operation.key else {}),
             **self.breaks.facts(),
             "pages": self._pages,
             "ties": self.page.ties if self.page else 0,
@@ -336,6 +341,7 @@ class Pull:
 
     def frames(self, **facts: Any) -> AnswerFrames:
         """Return the frames of the rows in `collector`."""
+        self.check_rows()
         return self.collector.frames(self.facts() | facts)
 
     def check_reach(self) -> None:

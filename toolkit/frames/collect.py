@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import pandas as pd
@@ -21,14 +21,6 @@ __all__ = ["Collector", "Extra"]
 
 Extra = Literal["drop", "keep"]
 """Whether unknown fields are dropped or kept as columns."""
-
-
-class _Page(NamedTuple):
-    """One page of one table: its number of rows, its known columns and its unknown fields."""
-
-    rows: int
-    arrays: dict[str, Any]
-    extras: unknown_columns.ExtraValues
 
 
 class Collector:
@@ -52,36 +44,57 @@ class Collector:
     def __init__(self, operation: Operation, numbers: Numbers, extra: Extra = "drop") -> None:
         self.operation, self.numbers, self.extra = operation, numbers, extra
         self.rows = 0
-        self._pages: list[list[_Page]] = []
+        # Each page has for each table the number of its rows, its known and its unknown columns.
+        self._pages: list[list[tuple[int, dict[str, Any], unknown_columns.ExtraValues]]] = []
         self._joined: list[dict[str, Any]] = [{} for _ in operation.tables]
 
-    def add(self, tables: Sequence[Any]) -> list[dict[str, Any]]:
+    def add(self, tables: Sequence[Any]) -> int:
         """Add one page: for each table of the operation its rows, or its columns by name.
 
-        Return the columns of each table of the page: name -> array. An interruption leaves complete
-        pages only, because the page is added in a single step.
+        Return the number of rows of the first table. An interruption leaves complete pages only,
+        because the page is added in a single step.
         """
-        pairs = zip(self.operation.tables, tables, strict=True)
-        page = [self._read_page(table, rows) for table, rows in pairs]
+        page = list(map(self._read_page, self.operation.tables, tables))
         self._pages.append(page)
-        self.rows += page[0].rows
-        return [dict(part.arrays) for part in page]
+        self.rows += page[0][0]
+        return page[0][0]
+
+    def columns(self) -> list[dict[str, Any]]:
+        """Return the known columns of each table: name -> array of all pages.
+
+        This frees the columns of the pages column by column.
+        """
+        for at, table in enumerate(self.operation.tables):
+            arrays = [page[at][1] for page in self._pages]
+            for column in table_columns(table):
+                if column.name not in self._joined[at]:
+                    chunks = [known[column.name] for known in arrays]
+                    self._joined[at][column.name] = join_arrays(column, chunks, self.numbers)
+                for known in arrays:
+                    known.pop(column.name, None)
+        return self._joined
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
         """Return the frames with `provenance` in their attrs; a second call is possible."""
         frames = []
-        for at, table in enumerate(self.operation.tables):
-            frame = self._join_pages(at)
+        for at, (table, known) in enumerate(
+            zip(self.operation.tables, self.columns(), strict=True)
+        ):
+            extras = [(page[at][0], page[at][2]) for page in self._pages]
+            unknown = unknown_columns.extra_columns(extras, known)
+            frame = pd.DataFrame(known | unknown, copy=False)
             facts = {**provenance, "rows": len(frame), "toolkit_version": package_version()}
             expected = [c.name for c in table_columns(table) if c.expected and c.missing]
-            missing = {name: int(pd.isna(self._joined[at][name]).sum()) for name in expected}
+            missing = {name: int(pd.isna(known[name]).sum()) for name in expected}
             if missing := {name: count for name, count in missing.items() if count}:
                 facts["missing_fields"] = missing
             frame.attrs["toolkit"] = Provenance(facts)
             frames.append(frame)
         return tuple(frames)
 
-    def _read_page(self, table: Table, rows: Any) -> _Page:
+    def _read_page(
+        self, table: Table, rows: Any
+    ) -> tuple[int, dict[str, Any], unknown_columns.ExtraValues]:
         """Return one page; unknown fields are kept or dropped, and those inside cells reported."""
         columns, is_by_name = table_columns(table), isinstance(rows, Mapping)
         extras: unknown_columns.ExtraValues = {}
@@ -100,12 +113,17 @@ class Collector:
             extras = unknown_columns.gather_extras(rows) | extras if self.extra == "keep" else {}
         arrays = {}
         for column in columns:
-            cells = values[column.name] if is_by_name else _column_values(column, values)
+            cells = values[column.name if is_by_name else column.path]
+            if not is_by_name and column.default is not None and None in cells:
+                cells = [column.default if value is None else value for value in cells]
+            if not is_by_name and column.older and None in cells:
+                pairs = zip(cells, values[column.older], strict=True)
+                cells = [old if new is None else new for new, old in pairs]
             try:
                 arrays[column.name] = typed_array(column, cells, self.numbers)
             except REFUSALS as error:
                 arrays[column.name] = self._readable_array(column, cells, error)
-        return _Page(len(next(iter(arrays.values()))), arrays, extras)
+        return len(next(iter(arrays.values()))), arrays, extras
 
     def _readable_array(self, column: Column, cells: Any, error: Exception) -> Any:
         """Return the array of a column beyond the specification without its unreadable values.
@@ -126,32 +144,6 @@ class Collector:
                 report_unreadable(self.operation.type, column.wire, value, column.kind.name)
                 kept[row] = None
         return typed_array(column, kept, self.numbers)
-
-    def _join_pages(self, at: int) -> pd.DataFrame:
-        """Return the frame of a table; this frees the columns of the pages column by column."""
-        pages, joined = [page[at] for page in self._pages], self._joined[at]
-        for column in table_columns(self.operation.tables[at]):
-            if column.name not in joined:
-                chunks = [page.arrays[column.name] for page in pages]
-                joined[column.name] = join_arrays(column, chunks, self.numbers)
-            for page in pages:
-                page.arrays.pop(column.name, None)
-        columns = joined
-        if any(page.extras for page in pages):
-            extras = [(page.rows, page.extras) for page in pages]
-            columns = columns | unknown_columns.extra_columns(extras, columns)
-        return pd.DataFrame(columns, copy=False)
-
-
-def _column_values(column: Column, by_path: Mapping[str, list[Any]]) -> list[Any]:
-    """Return the values of one column, with its default or its older place for missing ones."""
-    values = by_path[column.path]
-    if column.default is not None and None in values:
-        values = [column.default if value is None else value for value in values]
-    if column.older and None in values:
-        pairs = zip(values, by_path[column.older], strict=True)
-        values = [old if new is None else new for new, old in pairs]
-    return values
 
 
 def _values_by_path(paths: Iterable[str], records: Sequence[Any]) -> dict[str, list[Any]]:
