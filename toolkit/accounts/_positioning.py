@@ -1,6 +1,6 @@
 """Positioning: who is long and short, by the size of accounts, over time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -136,16 +136,11 @@ def positioning(
     # Each account counts once in a group, with all of its positions in it.
     own = number_rows(cells, pd.factorize(rows["user"])[0])
     first = np.unique(own, return_index=True)[1]
-    held = _sum_positions(rows, own, len(first))
     cell, size = cells[first], place[first]
     parts, code_of_part = np.unique(cell * len(names) + size, return_inverse=True)
     # Each account counts among all, and in the class of its size.
-    figures = _figures(
-        {name: np.tile(part, 2) for name, part in held.items()},
-        np.append(cell, len(groups) + code_of_part),
-        len(groups) + len(parts),
-        level,
-    )
+    codes = np.append(cell, len(groups) + code_of_part)
+    figures = _figures(rows, own, codes, len(groups) + len(parts), level)
     group = np.append(np.arange(len(groups)), parts // len(names))
     size_of = np.append(np.full(len(groups), -1), parts % len(names))
     order = np.lexsort((size_of, group))
@@ -167,12 +162,10 @@ def _read_owners(accounts: Frame, moment: list[str]) -> pd.DataFrame:
     numbers = ("account_value", "cross_account_value", "account_mode")
     if "collateral_token" in frame:
         parts = frame.groupby("snapshot_id") if "snapshot_id" in frame else [("", frame)]
-        values = [
-            values_table(part, [], (), "accounts").assign(
-                **{name: part[name].iloc[0] for name in moment if name in part}
-            )
-            for _, part in parts
-        ]
+        values = []
+        for _, part in parts:
+            stated = {name: part[name].iloc[0] for name in moment if name in part}
+            values.append(values_table(part, [], (), "accounts").assign(**stated))
         frame = pd.concat(values, ignore_index=True).rename(columns={"value": numbers[0]})
     table = Table(frame, "accounts")
     rows = table.columns(("user", "account_value"), (*moment, "dex", *numbers[1:]), numbers).astype(
@@ -196,12 +189,9 @@ def _join_batches(rows: pd.DataFrame, owners: pd.DataFrame | None) -> None:
         for columns in ([frame["user"] for frame in frames], dexes)
     )
     batch = _batch_numbers(user, dex, np.concatenate([frame["_ms"] for frame in frames]))
-    rows["_batch"] = batch[: len(rows)]
-    if len(frames) > 1:
-        frames[1]["_batch"] = batch[len(rows) :]
-    latest = np.full(int(batch.max(initial=-1)) + 2, NO_TIME)
-    np.maximum.at(latest, batch[: len(rows)], rows["_ms"].to_numpy())
-    rows["time"] = utc_times(latest[batch[: len(rows)]])
+    for frame, numbers in zip(frames, np.split(batch, [len(rows)]), strict=False):
+        frame["_batch"] = numbers
+    rows["time"] = utc_times(rows.groupby("_batch")["_ms"].transform("max").to_numpy())
 
 
 def _batch_numbers(user: Ints, dex: Ints, ms: Ints) -> Ints:
@@ -254,27 +244,14 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
     return np.asarray(size[held])
 
 
-def _sum_positions(rows: pd.DataFrame, own: Ints, count: int) -> dict[str, Floats]:
-    """Return the sums of each account's positions."""
-    szi, px = rows["szi"].to_numpy(), rows["entry_px"].to_numpy()
-    value = np.sign(szi) * np.abs(rows["position_value"].to_numpy())
-    # What a position gained since its entry; positions without an entry price are left out.
-    gain = value - szi * px
-    entry = np.where(np.isnan(gain), np.nan, np.abs(szi) * px)
-    parts = {
-        "positions": ~np.isnan(value), "missing": np.isnan(value), "net": value,
-        "gross": np.abs(value), "entry": entry, "gain": gain,
-    }  # fmt: skip
-    return {
-        name: np.bincount(own, np.nan_to_num(part.astype(np.float64)), count).astype(np.float64)
-        for name, part in parts.items()
-    }
-
-
 def _figures(
-    held: Mapping[str, Floats], codes: Ints, count: int, level: float
+    rows: pd.DataFrame, own: Ints, codes: Ints, count: int, level: float
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the figures of each group of accounts."""
+    """Return the figures of each group of accounts.
+
+    - ``own``: the account in a group that each position belongs to
+    - ``codes``: the groups of these accounts, for all of them once and then again
+    """
 
     def sums(part: Floats | Flags) -> Floats:
         return np.bincount(codes, part, count).astype(np.float64)
@@ -284,10 +261,19 @@ def _figures(
         np.maximum.at(found, codes, part)
         return found
 
-    net, gross = held["net"], held["gross"]
+    def held(part: Floats | Flags) -> Floats:
+        """Return the sums of each account's positions."""
+        return np.tile(sum_groups(own, np.nan_to_num(part.astype(np.float64)), len(codes) // 2), 2)
+
+    szi, px = rows["szi"].to_numpy(), rows["entry_px"].to_numpy()
+    value = np.sign(szi) * np.abs(rows["position_value"].to_numpy())
+    # What a position gained since its entry; positions without an entry price are left out.
+    gained = value - szi * px
+    entry = sums(held(np.where(np.isnan(gained), np.nan, np.abs(szi) * px)))
+    net, gross = held(value), held(np.abs(value))
     long, short = (gross + net) / 2, (gross - net) / 2
     longs, shorts, whole = sums(long), sums(short), sums(gross)
-    accounts, entry = sums(gross > 0), sums(held["entry"])
+    accounts = sums(gross > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (longs - shorts) / (longs + shorts)
         # By how much the share would differ without each account (jackknife).
@@ -305,15 +291,15 @@ def _figures(
         top = np.where(is_long, largest(long), largest(short))
         return {
             "accounts": accounts.astype(np.int64),
-            "positions": sums(held["positions"]).astype(np.int64),
-            "missing": sums(held["missing"]).astype(np.int64),
+            "positions": sums(held(~np.isnan(value))).astype(np.int64),
+            "missing": sums(held(np.isnan(value))).astype(np.int64),
             "long_usd": longs,
             "short_usd": shorts,
             "net_share": share,
             "low": np.maximum(share - half, -1.0),
             "high": np.minimum(share + half, 1.0),
             "long_accounts": sums(net > 0) / np.where(accounts > 0, accounts, np.nan),
-            "gain_bps": 1e4 * sums(held["gain"]) / np.where(entry > 0, entry, np.nan),
+            "gain_bps": 1e4 * sums(held(gained)) / np.where(entry > 0, entry, np.nan),
             "crowded_side": np.select([is_even, is_long], ["even", "long"], "short"),
             "effective_accounts": larger**2 / squares,
             "top_share": top / larger,

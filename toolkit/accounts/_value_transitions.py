@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.accounts._values import values_table
+from toolkit.display import short_amount
 from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import ratio
 from toolkit.prepare.provenance import finish
@@ -67,9 +68,8 @@ def migration(start: Frame, end: Frame, edges: Sequence[float] = EDGES) -> pd.Da
     codes, users = pd.factorize(pd.concat([before["user"], after["user"]]))
     worth = np.full((2, len(users)), np.nan)
     place = np.full((2, len(users)), len(edges) + 1)  # absent
-    for number, (frame, code) in enumerate(
-        ((before, codes[: len(before)]), (after, codes[len(before) :]))
-    ):
+    parts = np.split(codes, [len(before)])
+    for number, (frame, code) in enumerate(zip((before, after), parts, strict=True)):
         value = frame["value"].to_numpy(np.float64)
         worth[number, code] = value
         found = np.searchsorted(edges, value, side="right")
@@ -93,13 +93,6 @@ def migration(start: Frame, end: Frame, edges: Sequence[float] = EDGES) -> pd.Da
 
 def class_names(edges: Sequence[float]) -> list[str]:
     """Return the names of the classes below, between and above edges."""
-    words = [_short_amount(edge) for edge in edges]
+    words = [short_amount(edge) for edge in edges]
     between = [f"{low} to {high}" for low, high in pairwise(words)]
     return [f"below {words[0]}", *between, f"{words[-1]} and more"]
-
-
-def _short_amount(value: float) -> str:
-    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= unit:
-            return f"{value / unit:g}{letter}"
-    return f"{value:g}"

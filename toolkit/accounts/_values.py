@@ -131,9 +131,8 @@ def leverage(snapshot: Frame, by: str | Iterable[str] | None = ("mode",)) -> pd.
     0  standard        2  2.666667  0.5              2.5
     """
     keys = list_keys(by)
-    frame = values_table(
-        snapshot, [key for key in keys if key in ("token", "dex")], (*keys, "notional")
-    )
+    split = [key for key in keys if key in ("token", "dex")]
+    frame = values_table(snapshot, split, (*keys, "notional"))
     codes, result = account_groups(frame, keys)
     worth, long, short = (frame[name].to_numpy(dtype=np.float64) for name in _MONEY)
     gross = long + short
@@ -216,10 +215,11 @@ def values_table(
     codes = number_rows(*(owner.codes for owner in owners))
     first = np.unique(codes, return_index=True)[1]
     amounts = {"value": value, "long": long[kept], "short": short[kept]}
-    columns = {
-        name: owner.texts(first) for name, owner in zip(("user", *split), owners, strict=True)
-    }
-    columns |= _sum_accounts(codes, len(first), _mode_names(mode), amounts)
+    columns = dict(zip(("user", *split), (owner.texts(first) for owner in owners), strict=True))
+    known = np.unique(mode[~np.isnan(mode)])
+    called = {number: MODES.get(int(number), f"mode {number:g}") for number in known}
+    modes = pd.Series(mode).map(called).astype("str")
+    columns |= _sum_accounts(codes, len(first), modes, amounts)
     return pd.DataFrame(columns, index=range(len(first)))
 
 
@@ -233,14 +233,6 @@ def _sum_accounts(
     modes[codes[known][::-1]] = mode.to_numpy()[known][::-1]
     sums = {name: sum_groups(codes, part, count) for name, part in amounts.items()}
     return {"mode": pd.array(modes, dtype="str"), **sums}
-
-
-def _mode_names(mode: Floats) -> pd.Series:
-    known, codes = np.unique(mode, return_inverse=True)
-    names = [
-        None if np.isnan(number) else MODES.get(int(number), f"mode {number:g}") for number in known
-    ]
-    return pd.Series(np.array([*names, None], dtype=object)[codes], dtype="str")
 
 
 def account_groups(frame: pd.DataFrame, keys: Sequence[str]) -> tuple[Ints, pd.DataFrame]:

@@ -143,7 +143,18 @@ def basis(
     hours = _read_hours(contexts)
     figures: list[tuple[Any, ...]] = []
     for coin, own in hours.groupby("coin", sort=True):
-        figures += _measure_basis(str(coin), own, how)
+        known = own[own["basis_bps"].notna()]
+        hour, value = (known[name].to_numpy() for name in ("hour", "basis_bps"))
+        span = int(own["hour"].max() - own["hour"].min()) + 1
+        counts = (len(value), span - len(value))
+        mean = how.ratio(value, np.ones(len(value)), hour // 24)[:3]
+        persistence = _persistence(hour, value, level)
+        for name, figure in (
+            ("mean_bps", mean),
+            ("persistence", persistence),
+            ("half_life_hours", map(_half_life, persistence)),
+        ):
+            figures.append((coin, name, *figure, *counts))
     rates = _weigh_rates(hours, how)
     params = pd.DataFrame(figures, columns=list(_FIGURES)).astype(_FIGURES)
     table = hours[["coin", "time", "basis_bps", "rate", "open_interest_usd"]]
@@ -160,9 +171,7 @@ def _read_hours(contexts: Frame) -> pd.DataFrame:
     table.require(("name", "mark_px", "oracle_px", "funding", "open_interest"))
     coins = join_names(table.text("dex", blank=True), table.text("name"))
     rank = np.argsort(np.argsort(coins.values))[coins.codes]
-    ms = (
-        table.ms() if table.has("time") else np.full(len(rank), _snapshot_ms(contexts, coins.codes))
-    )
+    ms = table.ms() if table.has("time") else _snapshot_ms(contexts, coins.codes)
     amounts = [table.number(n) for n in ("open_interest", "funding", "oracle_px", "mark_px")]
     # Several rows of one millisecond: the result does not depend on their order.
     order = np.lexsort((*amounts, ms, rank))
@@ -183,8 +192,8 @@ def _read_hours(contexts: Frame) -> pd.DataFrame:
     )
 
 
-def _snapshot_ms(contexts: Frame, coins: Ints) -> int:
-    """Return the time of the fetch; raise MissingColumns if it is not known, or not one time."""
+def _snapshot_ms(contexts: Frame, coins: Ints) -> Ints:
+    """Return the time of the fetch, as often as coins; raise MissingColumns if it is not known."""
     fetched_at = frame_provenance(contexts).get("asked_at")
     if fetched_at is None:
         raise MissingColumns(
@@ -196,22 +205,7 @@ def _snapshot_ms(contexts: Frame, coins: Ints) -> int:
             "contexts: the column time is missing, and there are several snapshots of a coin. Add "
             "the column to each snapshot before you concatenate them: snapshot.assign(time=...)"
         )
-    return to_ms(fetched_at)
-
-
-def _measure_basis(coin: str, own: pd.DataFrame, how: Sampling) -> list[tuple[Any, ...]]:
-    known = own[own["basis_bps"].notna()]
-    hour = known["hour"].to_numpy(np.int64)
-    value = known["basis_bps"].to_numpy(np.float64)
-    span = int(own["hour"].max() - own["hour"].min()) + 1
-    counts = (len(value), span - len(value))
-    figures = {
-        "mean_bps": how.ratio(value, np.ones(len(value)), hour // 24)[:3],
-        "persistence": _persistence(hour, value, how.level),
-    }
-    left, low, high = map(_half_life, figures["persistence"])
-    figures["half_life_hours"] = (left, low, high)
-    return [(coin, name, *figure, *counts) for name, figure in figures.items()]
+    return np.full(len(coins), to_ms(fetched_at))
 
 
 def _persistence(hour: Ints, value: Floats, level: float) -> tuple[float, float, float]:
@@ -232,11 +226,9 @@ def _persistence(hour: Ints, value: Floats, level: float) -> tuple[float, float,
 
 
 def _half_life(persistence: float) -> float:
-    if np.isnan(persistence):
-        return float("nan")
-    if persistence <= 0:
-        return 0.0
-    return float(np.log(0.5) / np.log(persistence)) if persistence < 1 else float("inf")
+    if not 0 < persistence < 1:
+        return persistence if np.isnan(persistence) else 0.0 if persistence <= 0 else float("inf")
+    return float(np.log(0.5) / np.log(persistence))
 
 
 def _weigh_rates(hours: pd.DataFrame, how: Sampling) -> pd.DataFrame:
@@ -244,7 +236,9 @@ def _weigh_rates(hours: pd.DataFrame, how: Sampling) -> pd.DataFrame:
     rows = hours[hours["rate"].notna() & (hours["open_interest_usd"] > 0)]
     kinds = {c: (c.rpartition(":")[2], coin_dex(c) or NATIVE_DEX) for c in rows["coin"].unique()}
     assets = [asset for asset, _ in set(kinds.values())]
-    groups: dict[tuple[str, str], list[str]] = {}
+    # An hour without a row counts nowhere, so each coin has the mean of its own hours.
+    interest, made = rows.groupby("coin")["open_interest_usd"].mean(), []
+    usd, rate, hour = (rows[n].to_numpy() for n in ("open_interest_usd", "rate", "hour"))
     for each_asset, each_dex in ((True, True), (True, False), (False, True), (False, False)):
         labels = {
             coin: (asset if each_asset else ALL, dex if each_dex else ALL)
@@ -252,15 +246,11 @@ def _weigh_rates(hours: pd.DataFrame, how: Sampling) -> pd.DataFrame:
             if each_dex or not each_asset or assets.count(asset) > 1
         }
         for label in sorted(set(labels.values())):
-            groups[label] = [coin for coin in labels if labels[coin] == label]
-    # An hour without a row counts nowhere, so each coin has the mean of its own hours.
-    interest = rows.groupby("coin")["open_interest_usd"].mean()
-    usd, rate, hour = (rows[n].to_numpy() for n in ("open_interest_usd", "rate", "hour"))
-    year, made = HOURS_A_YEAR, []
-    for (asset, dex), coins in groups.items():
-        own = rows["coin"].isin(coins).to_numpy()
-        mean, low, high, days = how.ratio((rate * usd)[own], usd[own], hour[own] // 24)
-        open_usd = float(interest[coins].sum())
-        cells = (open_usd, open_usd / float(interest.sum()), int(own.sum()), days)
-        made.append((asset, dex, mean * year, low * year, high * year, *cells))
+            coins = [coin for coin in labels if labels[coin] == label]
+            own = rows["coin"].isin(coins).to_numpy()
+            mean, low, high, days = how.ratio((rate * usd)[own], usd[own], hour[own] // 24)
+            figures = (mean * HOURS_A_YEAR, low * HOURS_A_YEAR, high * HOURS_A_YEAR)
+            open_usd = float(interest[coins].sum())
+            counts = (open_usd / float(interest.sum()), int(own.sum()), days)
+            made.append((*label, *figures, open_usd, *counts))
     return pd.DataFrame(made, columns=list(_RATES)).astype(_RATES)

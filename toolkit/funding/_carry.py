@@ -149,13 +149,12 @@ def carry(
         exit_, blocks_out, _ = _order_cost(fitted, coin, leaving, usd, draws)
         net = earned + entry + exit_ + fees
         clusters = min(block_count(len(rates), block_hours), blocks_in, blocks_out)
-        low, high = bootstrap_interval(net[1:], clusters, level)
-        costs = -(entry[0] + exit_[0] + fees)
-        hourly_bps = float(earned[0]) / hours
-        parts = (earned[0], entry[0], exit_[0], fees, net[0], low, high)
+        parts = (earned[0], entry[0], exit_[0], fees, net[0])
+        interval = bootstrap_interval(net[1:], clusters, level)
         money = net[0] / 1e4 * usd, net[0] / 1e4 / hours * HOURS_A_YEAR
-        row = (coin, side, usd, hours, *parts, *money, _break_even_hours(costs, hourly_bps), where)
-        figures.append((*row, len(rates)))
+        even = _break_even_hours(-(entry[0] + exit_[0] + fees), earned[0] / hours)
+        facts = (where, len(rates))
+        figures.append((coin, side, usd, hours, *parts, *interval, *money, even, *facts))
     result = pd.DataFrame(figures, columns=list(_RESULT)).astype(_RESULT)
     inputs = {"funding": funding, "samples": fitted.params}
     return finish(result, inputs, helper="funding.carry", level=level)
@@ -296,8 +295,6 @@ def _order_cost(
 
 
 def _break_even_hours(costs: float, hourly_bps: float) -> float:
-    if costs != costs:
-        return float("nan")
     if costs <= 0:
         return 0.0
     return costs / hourly_bps if hourly_bps > 0 else float("nan")

@@ -103,9 +103,8 @@ def annualised(
         blocks = bootstrap.block_count(hours, block_hours)
         for name, estimates in zip(cuts, values.T, strict=True):
             low, high = bootstrap.bootstrap_interval(estimates[1:], blocks, level)
-            counts = (hours, span - hours, hours / span)
-            year = HOURS_A_YEAR
-            figures.append((coin, name, estimates[0] * year, low * year, high * year, *counts))
+            yearly = (HOURS_A_YEAR * each for each in (estimates[0], low, high))
+            figures.append((coin, name, *yearly, hours, span - hours, hours / span))
     result = pd.DataFrame(figures, columns=list(_ANNUAL)).astype(_ANNUAL)
     return finish(result, {"funding": funding}, helper="funding.annualised", level=level)
 
@@ -139,10 +138,10 @@ def hourly_rates(funding: Frame, interval: float | None = None) -> list[tuple[st
     # An hour has one rate. If there are two, the median does not depend on the order of rows.
     hourly = rows.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
     names = table.text("coin").values
-    coins = []
-    for code, group in hourly.groupby("coin"):
-        hour = group["hour"].to_numpy()
-        coins.append((names[code], group["rate"].to_numpy(), int(hour[-1] - hour[0]) + 1))
+    coins = [
+        (names[code], own["rate"].to_numpy(), int(own["hour"].iloc[-1] - own["hour"].iloc[0]) + 1)
+        for code, own in hourly.groupby("coin")
+    ]
     return sorted(coins, key=lambda coin: coin[0])
 
 

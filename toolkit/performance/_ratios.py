@@ -162,24 +162,25 @@ def volatility_figure(returns: Floats, periods: float, level: float) -> Figure:
 
 def sharpe_figure(returns: Floats, periods: float, level: float) -> Figure:
     """Return the Sharpe ratio per year; its interval is for dependent returns, too."""
-    return _scaled("sharpe", sharpe_ratio(returns), sharpe_error(returns), periods, returns, level)
+    figure = sharpe_ratio(returns), sharpe_error(returns)
+    return _per_year("sharpe", figure, len(returns), periods, level)
 
 
 def sortino_figure(returns: Floats, periods: float, level: float) -> Figure:
     """Return mean / root of the mean square of negative returns, per year."""
-    squares = np.square(np.minimum(returns, 0.0))
+    squares, ratio, error = np.square(np.minimum(returns, 0.0)), NAN, NAN
     down = sqrt(float(squares.mean())) if len(returns) else 0.0
-    if not down:
-        return _scaled("sortino", NAN, NAN, periods, returns, level)
-    ratio = float(returns.mean()) / down
-    error = long_run_error(returns / down - ratio / 2 * (squares / down**2 - 1))
-    return _scaled("sortino", ratio, error, periods, returns, level)
+    if down:
+        ratio = float(returns.mean()) / down
+        error = long_run_error(returns / down - ratio / 2 * (squares / down**2 - 1))
+    return _per_year("sortino", (ratio, error), len(returns), periods, level)
 
 
-def _scaled(
-    name: str, ratio: float, error: float, periods: float, returns: Floats, level: float
+def _per_year(
+    name: str, figure: tuple[float, float], n: int, periods: float, level: float
 ) -> Figure:
-    n, scale = len(returns), sqrt(periods)
+    """Return a ratio per period, and its error, per year."""
+    (ratio, error), scale = figure, sqrt(periods)
     reach = float(student(level, n - 1)) * error if n > 1 else NAN
     low, high = scale * (ratio - reach), scale * (ratio + reach)
     return Figure(name, scale * ratio, low, high, n, "ratio", "AR(1)")
@@ -197,15 +198,12 @@ def _binomial_rank(tail: float, n: int, share: float) -> int:
 
 def value_at_risk_figure(returns: Floats, level: float, share: float = 0.05) -> Figure:
     """Return a quantile of returns; its interval lies between two ranks, by the binomial law."""
-    n, ranks = len(returns), np.sort(returns)
-    if not n:
-        return Figure("value_at_risk", NAN, NAN, NAN, n, "share", "ranks")
+    n, ranks, low, high = len(returns), np.sort(returns), NAN, NAN
     tail = (1 - level) / 2
     lower, upper = _binomial_rank(tail, n, share), _binomial_rank(1 - tail, n, share) + 1
-    low, high = NAN, NAN
     if lower >= 1 and upper <= n:
         low, high = float(ranks[lower - 1]), float(ranks[upper - 1])
-    value = float(np.quantile(returns, share))
+    value = float(np.quantile(returns, share)) if n else NAN
     return Figure("value_at_risk", value, low, high, n, "share", "ranks")
 
 
@@ -229,10 +227,9 @@ def expected_shortfall_figure(returns: Floats, how: Sampling, share: float = 0.0
 
 def share_figure(name: str, hits: int, n: int, level: float) -> Figure:
     """Return a share with its interval by Wilson (1927)."""
-    if not n:
-        return Figure(name, NAN, NAN, NAN, 0, "share", "Wilson")
-    low, high = wilson_interval(hits / n, n, normal(level))
-    return Figure(name, hits / n, low, high, n, "share", "Wilson")
+    share = hits / n if n else NAN
+    low, high = wilson_interval(share, n or 1, normal(level))
+    return Figure(name, share, low, high, n, "share", "Wilson")
 
 
 def median_figure(name: str, values: Floats, unit: str, level: float) -> Figure:

@@ -10,7 +10,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.performance import _ratios as ratios
 from toolkit.performance import _sheet_tables as tables
-from toolkit.performance._ratios import NAN, Figure
+from toolkit.performance._ratios import NAN, Figure, plain_figure
 from toolkit.performance._trip_statistics import trip_figures
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import starts_group
@@ -233,42 +233,36 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
 
 
 def _return_figures(rows: tables.Columns, risk_free: float, how: Sampling) -> list[Figure]:
-    known = tables.known_returns(rows)
-    every, n = known.returns, len(known.returns)
+    every, begins, lengths, is_whole, usual, periods = tables.known_returns(rows)
+    n = len(every)
     if not n:
         none = {"return_": np.zeros(1), "ms": np.zeros(1), "usual": np.ones(1)}
         names = _return_figures(none, 0.0, how)
         return [each._replace(value=NAN, low=NAN, high=NAN, n=0) for each in names]
-    values, periods = every[known.is_whole], known.periods
-    above = values - risk_free * known.lengths[known.is_whole] / tables.YEAR
-    count = len(values)
-    fall, longest = ratios.deepest_drawdown(every, known.begins, known.begins + known.lengths)
+    values, count = every[is_whole], int(is_whole.sum())
+    above = values - risk_free * lengths[is_whole] / tables.YEAR
+    fall, longest = ratios.deepest_drawdown(every, begins, begins + lengths)
     if "drawdown" in rows and "below_hours" in rows and not np.isnan(rows["below_hours"]).all():
         # Of every point of the curve, not only of the ends of periods.
         fall, longest = np.nanmin(rows["drawdown"]), np.nanmax(rows["below_hours"]) * HOUR
-    yearly = ratios.annual_return_figure(every, known.lengths / tables.YEAR, how.level)
-    positive = ratios.share_figure("positive", int((values > 0).sum()), count, how.level)
+    yearly = ratios.annual_return_figure(every, lengths / tables.YEAR, how.level)
     figures = [
-        ratios.plain_figure("total_return", ratios.chain_returns(every)[-1] - 1, n, "share"),
-        ratios.plain_figure("money_weighted_return", *_money_weighted(rows), "share"),
+        plain_figure("total_return", ratios.chain_returns(every)[-1] - 1, n, "share"),
+        plain_figure("money_weighted_return", *_money_weighted(rows), "share"),
         yearly,
         ratios.volatility_figure(values, periods, how.level),
         ratios.sharpe_figure(above, periods, how.level),
-        ratios.plain_figure(
-            "sharpe_error", ratios.sharpe_error(above) * sqrt(periods), count, "ratio"
-        ),
-        ratios.plain_figure(
-            "probabilistic_sharpe", 1 - ratios.luck_probability(above), count, "share"
-        ),
+        plain_figure("sharpe_error", ratios.sharpe_error(above) * sqrt(periods), count, "ratio"),
+        plain_figure("probabilistic_sharpe", 1 - ratios.luck_probability(above), count, "share"),
         ratios.sortino_figure(above, periods, how.level),
-        ratios.plain_figure("max_drawdown", fall, n, "share"),
-        ratios.plain_figure("drawdown_periods", longest / known.usual, n, "periods"),
-        ratios.plain_figure("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
+        plain_figure("max_drawdown", fall, n, "share"),
+        plain_figure("drawdown_periods", longest / usual, n, "periods"),
+        plain_figure("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
         ratios.value_at_risk_figure(values, how.level),
         ratios.expected_shortfall_figure(values, how),
-        ratios.plain_figure("best", every.max(), n, "share"),
-        ratios.plain_figure("worst", every.min(), n, "share"),
-        positive,
+        plain_figure("best", every.max(), n, "share"),
+        plain_figure("worst", every.min(), n, "share"),
+        ratios.share_figure("positive", int((values > 0).sum()), count, how.level),
     ]
     used = ~np.isnan(rows["leverage"]) if "leverage" in rows else np.zeros(0, dtype=bool)
     if used.any():
@@ -276,19 +270,14 @@ def _return_figures(rows: tables.Columns, risk_free: float, how: Sampling) -> li
         hours = np.nan_to_num(rows["leverage_hours"][used]) if "leverage_hours" in rows else None
         mean = NAN if hours is not None and not hours.any() else np.average(leverage, weights=hours)
         figures += [
-            ratios.plain_figure("leverage", mean, count, "ratio"),
-            ratios.plain_figure("max_leverage", leverage.max(), count, "ratio"),
+            plain_figure("leverage", mean, count, "ratio"),
+            plain_figure("max_leverage", leverage.max(), count, "ratio"),
         ]
     return figures
 
 
 def _money_weighted(rows: tables.Columns) -> tuple[float, int]:
-    """Return the money-weighted return, NaN if it is not defined, and the number of its periods.
-
-    It is the constant return per period with which the first equity and the flows become the last
-    equity: ``end = start + flows + return * capital`` for each period. A period whose capital is
-    not positive has no return, but its flows count. A period without money does not count.
-    """
+    """Return the money-weighted return; missing if no return or more than one fits."""
     has_return = ~np.isnan(rows["return_"])
     n = int(has_return.sum())
     if not {"start", "flows", "capital"} <= set(rows):
@@ -329,39 +318,28 @@ def _cost_figures(costs: pd.DataFrame, returns: tables.Columns) -> list[Figure]:
     known = float(fees["volume"].sum())
     bps = 1e4 * float(fees["fees"].sum()) / known if known else NAN
     figures = [
-        ratios.plain_figure("volume", _known_sum(costs, volume), len(volume), "USD"),
-        ratios.plain_figure("fee_bps", bps, len(fees), "bps"),
+        plain_figure("volume", _known_sum(costs, volume), len(volume), "USD"),
+        plain_figure("fee_bps", bps, len(fees), "bps"),
     ]
     if "capital" not in returns or np.isnan(returns["capital"]).all():
         return figures
     shares = [("turnover", "volume", 1.0, "per year"), ("fee_drag", "fees", 1e4, "bps")]
     if "funding" in costs.columns and costs["funding"].notna().any():
         shares.append(("funding_drag", "funding", -1e4, "bps"))
-    for figure, name, scale, unit in shares:
-        amount, yearly, n = _yearly_share(costs, name, returns)
-        figures.append(ratios.plain_figure(figure, scale * amount * yearly, n, unit))
-    return figures
-
-
-def _yearly_share(
-    costs: pd.DataFrame, name: str, returns: tables.Columns
-) -> tuple[float, float, int]:
-    """Return an amount, the factor that makes it a share of capital per year, and its days.
-
-    Periods with a day whose amount is missing, and periods without capital, are left out, with all
-    of their days. Days outside the periods are left out, too. A day without a row has no costs.
-    """
-    day, begin, capital = costs["ms"].to_numpy(), returns["ms"], returns["capital"]
-    is_missing = costs[name].isna().to_numpy()
+    day, begin = costs["ms"].to_numpy(), returns["ms"]
     length = int(returns["step"][0])
-    left_out = _overlap(begin, length, day[is_missing], DAY) | np.isnan(capital)
-    is_inside = _overlap(day, DAY, begin[~left_out], length)
-    kept = costs[~is_missing & is_inside & ~_overlap(day, DAY, begin[left_out], length)]
-    capital = capital[~left_out]
-    mean = float(capital.mean()) if len(capital) else NAN
-    years = len(capital) * length / tables.YEAR
-    yearly = 1 / (mean * years) if mean > 0 else NAN
-    return _known_sum(costs, kept[name]), yearly, len(kept)
+    for figure, name, scale, unit in shares:
+        # A period with a day of unknown costs, or without known capital, does not count.
+        is_missing = costs[name].isna().to_numpy()
+        left_out = _overlap(begin, length, day[is_missing], DAY) | np.isnan(returns["capital"])
+        is_inside = _overlap(day, DAY, begin[~left_out], length)
+        kept = costs[~is_missing & is_inside & ~_overlap(day, DAY, begin[left_out], length)]
+        capital = returns["capital"][~left_out]
+        mean = float(capital.mean()) if len(capital) else NAN
+        yearly = tables.YEAR / (mean * len(capital) * length) if mean > 0 else NAN
+        value = scale * _known_sum(costs, kept[name]) * yearly
+        figures.append(plain_figure(figure, value, len(kept), unit))
+    return figures
 
 
 def _known_sum(costs: pd.DataFrame, known: pd.Series) -> float:

@@ -1,7 +1,7 @@
 """Rows and tables that the sheets share: returns, complete trips, months, the result."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,28 +55,6 @@ def month_start(ms: Ints) -> pd.DatetimeIndex:
     return utc_times(ms.view("M8[ms]").astype("M8[M]").astype("M8[ms]").view(np.int64))
 
 
-class Series(NamedTuple):
-    """The known returns of an account, by time.
-
-    - ``returns``: the returns
-    - ``begins``, ``lengths``: start and length of their periods, in milliseconds
-    - ``usual``: the usual length of a period
-    - ``is_whole``: whether a period is a whole one; the first and the last one may not be
-    """
-
-    returns: Floats
-    begins: Ints
-    lengths: Floats
-    usual: float
-    is_whole: Flags
-
-    @property
-    def periods(self) -> float:
-        """Whole periods in a year."""
-        whole = self.lengths[self.is_whole]
-        return YEAR / float(whole.mean() if len(whole) else self.usual)
-
-
 Columns = dict[str, Any]
 """Columns of returns as arrays, sorted by account and time."""
 
@@ -122,17 +100,26 @@ def usual_length(ms: Ints, *, weekdays: bool) -> float:
     return float(gaps[gaps <= 1.5 * usual].mean())
 
 
-def known_returns(rows: Columns) -> Series:
-    """Return the known returns of one account."""
+def known_returns(rows: Columns) -> tuple[Floats, Ints, Floats, Flags, float, float]:
+    """Return the known returns of one account, and how many of its periods are in a year.
+
+    - returns, and the begins and lengths of their periods in milliseconds
+    - whether each period is whole; the first and the last one may not be
+    - usual length of a period in milliseconds, and whole periods in a year
+    """
     known = ~np.isnan(rows["return_"])
     returns, begins, usual = (rows[name][known] for name in ("return_", "ms", "usual"))
-    lengths, is_whole = usual, np.ones(len(returns), dtype=bool)
+    lengths, is_whole, length = usual, np.ones(len(returns), dtype=bool), float(DAY)
     if "hours" in rows:
         hours = rows["hours"][known]
         lengths = np.where(hours > 0, hours * HOUR, usual)
         for edge in (slice(0, 1), slice(-1, None)):
             is_whole[edge] = (lengths >= 0.9 * usual)[edge]
-    return Series(returns, begins, lengths, float(usual[0]) if len(usual) else DAY, is_whole)
+    if len(usual):
+        length = float(usual[0])
+    whole = lengths[is_whole]
+    periods = YEAR / float(whole.mean() if len(whole) else length)
+    return returns, begins, lengths, is_whole, length, periods
 
 
 def refuse_repeated_times(table: Table, users: Ints, ms: Ints) -> None:
@@ -150,14 +137,12 @@ def figure_table(made: Sequence[tuple[Group, str, Figure]], keys: Sequence[str])
 
     An interval without width is missing: it would claim to be certain.
     """
-    figures = [figure for _, _, figure in made]
-    columns: dict[str, Any]
-    columns = {name: [getattr(figure, name) for figure in figures] for name in Figure._fields}
-    low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
+    rows = [(*group, basis, *figure) for group, basis, figure in made]
+    names = [*keys, "basis", "figure", *Figure._fields[1:]]
+    columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+    dtypes = {key: _KEY_DTYPES.get(key, "str") for key in keys} | _DTYPES
+    table = pd.DataFrame({n: pd.Series(columns[n], dtype=dtype) for n, dtype in dtypes.items()})
+    low, high = table["low"].to_numpy(), table["high"].to_numpy()
     with np.errstate(invalid="ignore"):
         has_width = high - low > 1e-6 * np.abs(high)
-    columns |= {"low": np.where(has_width, low, NAN), "high": np.where(has_width, high, NAN)}
-    columns |= {"figure": columns["name"], "basis": [basis for _, basis, _ in made]}
-    columns |= {key: [group[place] for group, _, _ in made] for place, key in enumerate(keys)}
-    dtypes = {key: _KEY_DTYPES.get(key, "str") for key in keys} | _DTYPES
-    return pd.DataFrame({n: pd.Series(columns[n], dtype=dtype) for n, dtype in dtypes.items()})
+    return table.assign(low=np.where(has_width, low, NAN), high=np.where(has_width, high, NAN))

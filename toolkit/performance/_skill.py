@@ -155,11 +155,8 @@ def skill(
     source, rows, users = read_returns(returns, ["user"])
     table, halves = _account_table(rows, users, measure, min_periods)
     known = table["value"].notna().to_numpy()
-    shrunk = shrink_estimates(
-        table.loc[known, "value"].to_numpy(np.float64),
-        table.loc[known, "error"].to_numpy(np.float64),
-        level,
-    )
+    values, errors = (table.loc[known, name].to_numpy(np.float64) for name in ("value", "error"))
+    shrunk = shrink_estimates(values, errors, level)
     table.loc[known, "shrunk"] = shrunk.values
     table.loc[known, "low"], table.loc[known, "high"] = shrunk.low, shrunk.high
     tested = table["p"].notna().to_numpy() | known
@@ -170,14 +167,10 @@ def skill(
     order = "shrunk" if table["shrunk"].notna().any() else "value"
     table = table.sort_values([order, "user"], ascending=[False, True], ignore_index=True)
     table["rank"] = table[order].rank(ascending=False, method="min").astype("Int64")
-    params = pd.DataFrame(
-        [
-            ("mean", *shrunk.mean),
-            ("spread", *shrunk.spread),
-            ("persistence", *_persistence(halves, level)),
-        ],
-        columns=["name", "estimate", "low", "high"],
-    ).astype({"name": "str"})
+    figures = {"mean": shrunk.mean, "spread": shrunk.spread}
+    figures["persistence"] = _persistence(halves, level)
+    made = [(name, *figure) for name, figure in figures.items()]
+    params = pd.DataFrame(made, columns=["name", "estimate", "low", "high"]).astype({"name": "str"})
     accounts = table[list(_COLUMNS)].astype(_COLUMNS)
     facts = {"helper": "performance.skill", "measure": measure}
     state_provenance((params, accounts), {"returns": source.frame}, **facts)
@@ -203,22 +196,20 @@ def _account_table(
             continue
         account = {name: column[mine] for name, column in rows.items()}
         user = users[account["user"][0]]
-        known = known_returns(account)
-        values, periods = known.returns[known.is_whole], known.periods
+        every, begins, _, is_whole, _, periods = known_returns(account)
+        values = every[is_whole]
         value, error = _measure(values, measure, periods, min_periods)
         p = NAN if np.isnan(value) else ratios.luck_probability(values)
-        is_first = known.begins[known.is_whole] <= middle
+        is_first = begins[is_whole] <= middle
         halves = [
             _measure(part, measure, periods, -(-min_periods // 2))[0]
             for part in (values[is_first], values[~is_first])
         ]
-        if (known.returns <= -1).any():  # the mean of an account that lost everything says nothing
+        if (every <= -1).any():  # the mean of an account that lost everything says nothing
             value, error, p, halves = NAN, NAN, 1.0, [NAN, NAN]
         made.append((user, len(values), value, error, p, *halves))
-    table = pd.DataFrame(
-        made, columns=["user", "n", "value", "error", "p", "first_half", "second_half"]
-    )
-    table = table.assign(shrunk=NAN, low=NAN, high=NAN, q=NAN)
+    names = ["user", "n", "value", "error", "p", "first_half", "second_half"]
+    table = pd.DataFrame(made, columns=names).assign(shrunk=NAN, low=NAN, high=NAN, q=NAN)
     return table, table[["first_half", "second_half"]].dropna()
 
 
@@ -238,9 +229,7 @@ def _persistence(halves: pd.DataFrame, level: float) -> tuple[float, float, floa
     n = len(halves)
     if n < 5 or (halves.nunique() < 2).any():
         return NAN, NAN, NAN
-    found = float(
-        scipy_part("stats").spearmanr(halves["first_half"], halves["second_half"]).statistic
-    )
+    found = float(scipy_part("stats").spearmanr(halves).statistic)
     if abs(found) == 1:
         return found, NAN, NAN
     reach = normal(level) * sqrt((1 + found**2 / 2) / (n - 3))

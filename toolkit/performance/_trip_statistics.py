@@ -106,11 +106,10 @@ def trip_sheet(
         rows = rows.assign(hour=rows["opened"].dt.hour).dropna(subset=["hour"])
     keys = list(dict.fromkeys([*(["user"] if "user" in rows.columns else []), *wanted]))
     groups = rows.groupby(keys, sort=True) if keys else [((), rows)]
-    made = [
-        (group, "trips", figure) for group, part in groups for figure in trip_figures(part, level)
-    ]
-    table = figure_table(made, keys)
-    return finish(table, {"trips": trips}, helper="performance.trip_sheet", level=level)
+    made = [(key, "trips", each) for key, part in groups for each in trip_figures(part, level)]
+    return finish(
+        figure_table(made, keys), {"trips": trips}, helper="performance.trip_sheet", level=level
+    )
 
 
 def trip_figures(trips: pd.DataFrame, level: float) -> list[Figure]:

@@ -12,13 +12,9 @@ from toolkit.times import DAY, Time
 
 _DUST = 1e-6  # the last digit of an amount in USD
 _MOST_FOLLOWERS = 100  # of one answer
-_AMOUNTS = {
-    "vaultCreate": (1, "usdc"),
-    "vaultDeposit": (1, "usdc"),
-    "vaultDistribution": (-1, "usdc"),
-    "vaultWithdraw": (-1, "net_withdrawn_usd"),
-}
-"""Type of a ledger row -> its sign for the depositor (1: paid in), and the column of its amount."""
+_PAID_IN = ["vaultCreate", "vaultDeposit"]
+_PAID_OUT = ["vaultDistribution", "vaultWithdraw"]
+"""Types of ledger rows of a vault."""
 
 
 def vault_shares(portfolio: Frame, period: str = "allTime") -> pd.DataFrame:
@@ -95,20 +91,17 @@ def vault_shares(portfolio: Frame, period: str = "allTime") -> pd.DataFrame:
     growth = np.cumprod(np.maximum(0.0, 1 + np.nan_to_num(returned)))
     begun = np.logical_or.accumulate((equity > _DUST) | is_funded)
     growth = np.where(begun, growth, np.nan)
-    result = pd.DataFrame(
-        {
-            "time": utc_times(ms[chosen]),
-            "equity": equity,
-            "flows": flows,
-            "pnl": pnl,
-            "return_": returned,
-            "growth": growth,
-            "drawdown": growth / np.maximum.accumulate(np.where(begun, growth, 0.0)) - 1,
-        }
-    )
-    return finish(
-        result, {"portfolio": table.frame}, helper="performance.vault_shares", period=period
-    )
+    columns = {
+        "time": utc_times(ms[chosen]),
+        "equity": equity,
+        "flows": flows,
+        "pnl": pnl,
+        "return_": returned,
+        "growth": growth,
+        "drawdown": growth / np.maximum.accumulate(np.where(begun, growth, 0.0)) - 1,
+    }
+    inputs, facts = {"portfolio": table.frame}, {"helper": "performance.vault_shares"}
+    return finish(pd.DataFrame(columns), inputs, **facts, period=period)
 
 
 def vault_depositors(
@@ -182,11 +175,8 @@ def vault_depositors(
     >>> vault_depositors(ledger, followers, vault)["gain"].round(2).tolist()
     [59.3, 59.3, -9.41, -9.41]
     """
-    about, listed, table = (
-        Table(vault, "vault"),
-        Table(followers, "followers"),
-        Table(ledger, "ledger"),
-    )
+    about, listed = Table(vault, "vault"), Table(followers, "followers")
+    table = Table(ledger, "ledger")
     about.require(("vault_address", "leader"))
     listed.require(("user", "vault_equity"))
     table.require(("type", "time", "vault", "usdc"))
@@ -207,7 +197,10 @@ def vault_depositors(
             "net_withdrawn_usd": table.number("net_withdrawn_usd", np.nan),
         }
     )
-    rows = rows[(rows["vault"] == address) & rows["type"].isin(list(_AMOUNTS))]
+    rows = rows[(rows["vault"] == address) & rows["type"].isin(_PAID_IN + _PAID_OUT)]
+    # A withdrawal states what it paid out in a column of its own.
+    amount = rows["usdc"].mask(rows["type"] == "vaultWithdraw", rows["net_withdrawn_usd"])
+    rows = rows.assign(amount=amount.where(rows["type"].isin(_PAID_IN), -amount))
     users = listed.text("user").texts().str.lower()
     stated = dict(zip(users, listed.number("vault_equity"), strict=True))
     missing = 0.0 if len(listed) < _MOST_FOLLOWERS else np.nan
@@ -237,10 +230,7 @@ def vault_depositors(
 
 def _depositor(rows: pd.DataFrame, equity: float, end: int) -> tuple[float, ...]:
     """Return first time, days, deposited, withdrawn, equity, gain and return of one account."""
-    amounts = np.zeros(len(rows))
-    for kind, (sign, name) in _AMOUNTS.items():
-        amounts = np.where(rows["type"] == kind, sign * rows[name], amounts)
-    ms = rows["ms"].to_numpy(np.int64)
+    amounts, ms = rows["amount"].to_numpy(), rows["ms"].to_numpy(np.int64)
     last = int(ms.max()) if abs(equity) <= _DUST else end
     gain = equity - float(amounts.sum())
     deposited, withdrawn = amounts[amounts > 0].sum(), abs(amounts[amounts < 0].sum())
