@@ -9,7 +9,6 @@ from matplotlib.ticker import MaxNLocator
 
 from toolkit.builders import LifetimeValue
 from toolkit.plots import axes, formats, style
-from toolkit.plots.style import PanelLook
 
 _ROUTES: Final = {
     "routed_usd": "through the builder",
@@ -22,7 +21,7 @@ _AXIS_HEIGHT: Final = 3.0  # the axis is at most this many times as high as the 
 
 
 @style.draws_result("Where the users of a builder trade")
-def builder_routing(routing: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def builder_routing(routing: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw how the volume of a builder's users was routed.
 
     Parameters
@@ -83,7 +82,7 @@ def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
 
 
 @style.draws_result("Users of a builder")
-def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def builder_activity(activity: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the new and the returning users of a builder over time.
 
     Parameters
@@ -146,7 +145,7 @@ def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Cohorts of a builder's users")
-def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the share of each week's new users that comes back.
 
     Parameters
@@ -199,7 +198,7 @@ def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Revenue of a builder from a user")
-def lifetime_value(value: LifetimeValue, **look: Unpack[PanelLook]) -> Axes:
+def lifetime_value(value: LifetimeValue, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the revenue of a builder from a user, by weeks since the first fill.
 
     Parameters

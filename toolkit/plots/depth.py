@@ -8,13 +8,12 @@ from matplotlib.axes import Axes
 
 from toolkit.depth import Resilience
 from toolkit.plots import axes, formats, style
-from toolkit.plots.style import PanelLook
 
 _SIDES: Final = {"ask": "asks, for buyers", "bid": "bids, for sellers"}
 
 
 @style.draws_result("Depth by distance from mid")
-def depth_profile(profile: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def depth_profile(profile: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the depth within each distance of mid.
 
     Parameters
@@ -74,7 +73,7 @@ def depth_profile(profile: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Recovery of depth after shocks")
-def resilience(resilience: Resilience, **look: Unpack[PanelLook]) -> Axes:
+def resilience(resilience: Resilience, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the recovery of depth after a shock, and its half-life.
 
     Parameters

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from toolkit.errors import MissingColumns
 from toolkit.plots import axes, formats, style
-from toolkit.plots.axes import Panel
 from toolkit.plots.style import Look, PanelLook
 
 Drawn = Literal["pnl", "equity"]
@@ -139,7 +138,7 @@ def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     return rows, "" if of == "pnl" else of
 
 
-def _draw_drawdown(panel: Panel, rows: pd.DataFrame, of: str) -> None:
+def _draw_drawdown(panel: axes.Panel, rows: pd.DataFrame, of: str) -> None:
     ax, theme, times = panel.ax, panel.theme, rows["time"]
     drawdown = rows["drawdown"].to_numpy(np.float64)
     # Realised PnL changes in steps; unrealised PnL changes between its points, too.

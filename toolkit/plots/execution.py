@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 
 from toolkit.execution import Markout, Shortfall, Spreads
 from toolkit.plots import axes, formats, style
-from toolkit.plots.style import PanelLook
 
 _NOT_KEYS: Final = ("seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",
         "age_seconds")  # fmt: skip
@@ -39,7 +38,7 @@ def _bps_text(row: dict[Any, Any]) -> str:
 
 
 @style.draws_result("Gain after fills")
-def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
+def markout(markout: Markout, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the gain of fills from later prices, with intervals.
 
     Parameters
@@ -105,7 +104,7 @@ def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Spreads of fills")
-def spreads(spreads: Spreads, **look: Unpack[PanelLook]) -> Axes:
+def spreads(spreads: Spreads, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw effective and realised half spreads and price impact, with intervals.
 
     Parameters
@@ -162,7 +161,7 @@ def spreads(spreads: Spreads, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Implementation shortfall")
-def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
+def shortfall(shortfall: Shortfall, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the parts of the implementation shortfall, with intervals.
 
     Parameters
@@ -221,7 +220,7 @@ def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Days")
-def maker_days(days: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def maker_days(days: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw what a maker earned and lost on each day, and the net.
 
     Parameters

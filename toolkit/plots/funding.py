@@ -10,7 +10,6 @@ from matplotlib.ticker import MaxNLocator
 
 from toolkit.funding import PerpBasis
 from toolkit.plots import axes, formats, style
-from toolkit.plots.axes import Panel
 from toolkit.plots.style import Look, PanelLook
 
 _MAX_BARS: Final = 16
@@ -52,7 +51,16 @@ def funding_by_coin(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     >>> [text.get_text() for text in funding_by_coin(rows).get_yticklabels()]
     ['BTC', 'ETH']
     """
-    rows = _rank_rows(sums)
+    amounts = ["paid", "received", "net"]
+    key = next(name for name in sums.columns if name not in amounts)
+    rows = sums[amounts].astype("float64").assign(name=sums[key].astype(str))
+    rows = rows.iloc[(rows["paid"] - rows["received"]).argsort(kind="stable")]
+    rest = rows.iloc[_MAX_BARS - 1 :]
+    if len(rest) > 1:
+        others = rest[amounts].sum().to_frame().T.assign(name=f"{len(rest)} others")
+        rows = pd.concat([rows.iloc[: _MAX_BARS - 1], others])
+    # The lowest net is first: the first bar is at the bottom.
+    rows = rows.sort_values(["net", "name"], kind="stable", ignore_index=True)
     panel = style.open_panel(sums, look, (7.2, 1.5 + 0.27 * max(4, len(rows))))
     names, texts = rows["name"].tolist(), [formats.usd_amount(net, True) for net in rows["net"]]
     at, colours = panel.name_rows(names, texts), (panel.theme.bad, panel.theme.good)
@@ -63,19 +71,6 @@ def funding_by_coin(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     parts = ", ".join(f"{name} {text}" for name, text in zip(names[::-1], texts[::-1], strict=True))
     total = formats.usd_amount(rows["net"].sum(), signed=True)
     return panel.finish(f"Funding by coin in USD, net {total} in all: {parts}.")
-
-
-def _rank_rows(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return names and floats, the lowest net first: the first bar is at the bottom."""
-    amounts = ["paid", "received", "net"]
-    key = next(name for name in sums.columns if name not in amounts)
-    rows = sums[amounts].astype("float64").assign(name=sums[key].astype(str))
-    rows = rows.iloc[(rows["paid"] - rows["received"]).argsort(kind="stable")]
-    rest = rows.iloc[_MAX_BARS - 1 :]
-    if len(rest) > 1:
-        others = rest[amounts].sum().to_frame().T.assign(name=f"{len(rest)} others")
-        rows = pd.concat([rows.iloc[: _MAX_BARS - 1], others])
-    return rows.sort_values(["net", "name"], kind="stable", ignore_index=True)
 
 
 @style.draws_result("Funding over time")
@@ -308,7 +303,7 @@ def _choose_rates(rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_rows(
-    panel: Panel, names: list[str], rows: pd.DataFrame, colour: str, x: str, y: str
+    panel: axes.Panel, names: list[str], rows: pd.DataFrame, colour: str, x: str, y: str
 ) -> None:
     """Draw one estimate with its interval for each name, the first on top."""
     at, rows = (

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from toolkit.arrays import Floats
 from toolkit.liquidations import Cascade
 from toolkit.plots import axes, formats, style
-from toolkit.plots.axes import Panel
 from toolkit.plots.style import Look, PanelLook
 
 _OPACITIES: Final = (1.0, 0.62, 0.36, 0.16)
@@ -221,7 +220,7 @@ def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
     )
 
 
-def _draw_moves(panel: Panel, rows: pd.DataFrame, shock: Floats) -> None:
+def _draw_moves(panel: axes.Panel, rows: pd.DataFrame, shock: Floats) -> None:
     ax, theme = panel.ax, panel.theme
     final, low, high = (100 * rows[n].to_numpy(np.float64) for n in ("estimate", "low", "high"))
     ends = [min(shock.min(), 0.0), max(shock.max(), 0.0)]
@@ -247,7 +246,7 @@ def _draw_moves(panel: Panel, rows: pd.DataFrame, shock: Floats) -> None:
     panel.label_axes(y="final price change, %", x_ticks=ticks, y_ticks=ticks, legend=3)
 
 
-def _draw_rounds(panel: Panel, rounds: pd.DataFrame, width: float) -> None:
+def _draw_rounds(panel: axes.Panel, rounds: pd.DataFrame, width: float) -> None:
     theme, last = panel.theme, len(_OPACITIES)
     table = rounds.assign(_round=rounds["round"].clip(upper=last)).pivot_table(
         index="shock", columns="_round", values="forced_usd", aggfunc="sum", fill_value=0.0

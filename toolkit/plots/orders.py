@@ -12,7 +12,6 @@ from matplotlib.ticker import NullLocator
 from toolkit.contract.order_states import order_state_group
 from toolkit.orders import FillProbability, FillTimes
 from toolkit.plots import axes, formats, style
-from toolkit.plots.style import PanelLook
 
 _FIRST, _LAST = "(placed)", "(last)"
 _MAX_STATUSES: Final = 24
@@ -27,7 +26,7 @@ _AGE_NAMES: Final = {
 
 
 @style.draws_result("Transitions between statuses of orders")
-def order_transitions(transitions: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def order_transitions(transitions: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the matrix of transitions between statuses of orders.
 
     Parameters
@@ -108,7 +107,7 @@ def _fold_rare_statuses(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @style.draws_result("Last statuses of orders")
-def order_mix(mix: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def order_mix(mix: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the share of each last status of orders, with its interval.
 
     Parameters
@@ -164,7 +163,7 @@ def order_mix(mix: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Ends of orders by age")
-def fill_times(times: FillTimes, **look: Unpack[PanelLook]) -> Axes:
+def fill_times(times: FillTimes, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the probability of each end of an order by its age.
 
     Parameters
@@ -255,7 +254,7 @@ def _time_lines(
 
 @style.draws_result("Fills by distance")
 def fill_probability(
-    times: FillProbability, seconds: float | None = None, **look: Unpack[PanelLook]
+    times: FillProbability, seconds: float | None = None, **look: Unpack[style.PanelLook]
 ) -> Axes:
     """Draw how probable a fill of a resting order is, by its distance from the mid.
 

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from toolkit.arrays import Ints
 from toolkit.performance import Skill
 from toolkit.plots import axes, style
-from toolkit.plots.axes import Panel
 from toolkit.plots.formats import MINUS, WEEKDAYS
 from toolkit.plots.style import Look, PanelLook
 
@@ -85,7 +84,10 @@ def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     for panel, label in zip(panels, ("return since the beginning", "drawdown"), strict=False):
         panel.add_zero_line()
         panel.ax.margins(x=0.01, y=0.1)
-        panel.set_time_axis(rows["time"], label, y_ticks=_percent_tick)
+        panel.set_time_axis(
+            rows["time"], label,
+            y_ticks=lambda share, _: f"{100 * share:.3g} %".replace("-", MINUS),
+        )  # fmt: skip
     if len(curves) > 1:
         upper.add_legend(3)
     if others:
@@ -96,10 +98,6 @@ def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
 def _short_name(user: Any) -> str:
     text = str(user)
     return text if len(text) <= 13 else f"{text[:6]}…{text[-4:]}"
-
-
-def _percent_tick(value: float, _: object = None) -> str:
-    return f"{100 * value:.3g} %".replace("-", MINUS)
 
 
 @style.draws_result("Calendar of returns")
@@ -273,7 +271,7 @@ def skill(skill: Skill, **look: Unpack[PanelLook]) -> Axes:
     )
 
 
-def _name_accounts(panel: Panel, rows: pd.DataFrame) -> Ints:
+def _name_accounts(panel: axes.Panel, rows: pd.DataFrame) -> Ints:
     """Name the rows by rank and account; draw the line between gain and loss."""
     names = rows["rank"].astype(str) + "  " + rows["user"].map(_short_name)
     panel.add_zero_line(vertical=True)

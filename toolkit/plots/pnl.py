@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 
 from toolkit.arrays import Floats
 from toolkit.plots import axes, formats, style
-from toolkit.plots.style import PanelLook
 
 STEP_NAMES: Final = {
     "closed_pnl": "closed PnL",
@@ -22,7 +21,7 @@ STEP_NAMES: Final = {
 
 
 @style.draws_result("Attribution of PnL")
-def waterfall(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def waterfall(attribution: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw an attribution as a waterfall, from closed PnL to net.
 
     Parameters
@@ -96,7 +95,7 @@ def waterfall(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Cumulative PnL")
-def cumulative_pnl(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def cumulative_pnl(attribution: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw cumulative closed PnL, the same after fees, and after fees and funding.
 
     Parameters
@@ -175,7 +174,7 @@ def _running_sum(rows: pd.DataFrame, names: list[str]) -> tuple[list[Any], Float
 
 
 @style.draws_result("Round trips")
-def trip_returns(trips: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def trip_returns(trips: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the returns of round trips over their durations.
 
     Parameters

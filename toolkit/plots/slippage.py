@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from toolkit.display import count_text
 from toolkit.plots import axes, formats, notebook, style
-from toolkit.plots.axes import Panel
 from toolkit.plots.formats import WEEKDAYS
 from toolkit.plots.style import Look, PanelLook
 from toolkit.slippage import SlippageFit
@@ -100,7 +99,7 @@ def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     return panels[0].ax
 
 
-def _draw_curve(panel: Panel, curve: pd.DataFrame, names: list[str]) -> None:
+def _draw_curve(panel: axes.Panel, curve: pd.DataFrame, names: list[str]) -> None:
     ax = panel.ax
     ax.set(xscale="log", yscale="log")
     # A logarithmic axis cannot show 0, and costs are rounded to 0.01 bps.
@@ -128,7 +127,7 @@ def _draw_curve(panel: Panel, curve: pd.DataFrame, names: list[str]) -> None:
     panel.label_axes("size, USD", "slippage against mid, bps")
 
 
-def _mark_top(panel: Panel, side: int, sizes: Any, label: str | None = None) -> None:
+def _mark_top(panel: axes.Panel, side: int, sizes: Any, label: str | None = None) -> None:
     """Mark sizes whose band or median is open above, with triangles at the top edge."""
     if len(sizes):
         ax, colour = panel.ax, panel.theme.groups[side]
@@ -136,7 +135,7 @@ def _mark_top(panel: Panel, side: int, sizes: Any, label: str | None = None) -> 
         ax.plot(sizes, height, "^", markersize=6, color=colour, transform=at_top, label=label)
 
 
-def _draw_thin_books(panel: Panel, curve: pd.DataFrame) -> None:
+def _draw_thin_books(panel: axes.Panel, curve: pd.DataFrame) -> None:
     for number, (side, shift) in enumerate(_SIDES.items()):
         rows = curve[curve["side"] == side]
         centres = rows["amount_usd"] * shift
@@ -232,7 +231,7 @@ def slippage_fit(fit: SlippageFit, **look: Unpack[PanelLook]) -> Figure | Axes:
     return panels[0].ax
 
 
-def _draw_fit(panel: Panel, number: int, fit: SlippageFit, group: dict[Any, Any]) -> str:
+def _draw_fit(panel: axes.Panel, number: int, fit: SlippageFit, group: dict[Any, Any]) -> str:
     """Draw the medians of a side, the fitted line and its band; return them in words."""
     ax, key = panel.ax, (group["coin"], group["side"])
     points, params = (

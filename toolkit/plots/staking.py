@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from toolkit.plots import axes, formats, style
-from toolkit.plots.style import PanelLook
 from toolkit.staking import RankStability
 
 _MAX_VALIDATORS: Final = 20
@@ -16,7 +15,7 @@ _MARKERS: Final = "osDv^<>ph*"
 
 
 @style.draws_result("Yields of validators")
-def validator_yields(yields: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def validator_yields(yields: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the yearly yield of each validator with its interval.
 
     Parameters
@@ -59,7 +58,7 @@ def _validator_name(name: object) -> str:
 
 
 @style.draws_result("Ranks of validators")
-def validator_ranks(stability: RankStability, **look: Unpack[PanelLook]) -> Axes:
+def validator_ranks(stability: RankStability, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the rank of each validator week by week.
 
     Parameters
@@ -112,7 +111,7 @@ def validator_ranks(stability: RankStability, **look: Unpack[PanelLook]) -> Axes
 
 
 @style.draws_result("Deploy auctions")
-def auction_line(decay: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def auction_line(decay: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the falling price of each auction, and the price now or the price paid.
 
     Parameters

@@ -1,7 +1,7 @@
 """Themes: the colours of figures, and the settings that hold for all figures of a session."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final, Literal
 
 from matplotlib.colors import Colormap, LinearSegmentedColormap
@@ -47,9 +47,7 @@ class Theme:
         return self.good, self.bad, self.accent, self.fourth, self.fifth, self.text
 
 
-COLOUR_NAMES: Final = (
-    "text", "muted", "grid", "background", "good", "bad", "total", "accent", "fourth", "fifth",
-)  # fmt: skip
+COLOUR_NAMES: Final = tuple(field.name for field in fields(Theme) if field.type is str)
 
 _THEMES: Final[Mapping[str, Theme]] = {
     "light": Theme(

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from toolkit.execution import Impact
-from toolkit.plots import formats, style
-from toolkit.plots.axes import Panel, set_log_ticks
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Look, PanelLook
 
 _UNIT: Final = 0.01  # share of a day's volume at which the law is stated
@@ -74,7 +73,7 @@ def impact(impact: Impact, **look: Unpack[PanelLook]) -> Figure | Axes:
     return panels[0].finish(words)
 
 
-def _draw_law(panel: Panel, found: Impact) -> str:
+def _draw_law(panel: axes.Panel, found: Impact) -> str:
     """Draw the mean impact by size and the fitted law; return the law in words."""
     ax, theme, sizes = panel.ax, panel.theme, found.sizes
     share, mean = (sizes[name].to_numpy(np.float64) for name in ("share", "estimate"))
@@ -105,17 +104,17 @@ def _draw_law(panel: Panel, found: Impact) -> str:
     if is_log:
         ax.set_yscale("log")
         ax.set_ylim(bottom=0.45 * mean.min())
-        set_log_ticks(ax.yaxis, formats.plain_number)
+        axes.set_log_ticks(ax.yaxis, formats.plain_number)
     else:
         panel.add_zero_line()
         ax.yaxis.set_major_formatter(formats.signed_number)
-    set_log_ticks(ax.xaxis, lambda share, _: f"{100 * share:g} %", decades=True)
+    axes.set_log_ticks(ax.xaxis, lambda share, _: f"{100 * share:g} %", decades=True)
     x = "size of the order, share of a day's volume"
     panel.label_axes(x, "price impact, bps", legend=1)
     return words
 
 
-def _draw_lags(panel: Panel, number: int, lags: pd.DataFrame, column: str, label: str) -> None:
+def _draw_lags(panel: axes.Panel, number: int, lags: pd.DataFrame, column: str, label: str) -> None:
     line, name, x = panel.line_style(number), column.removesuffix("_bps"), lags["lag"]
     panel.ax.plot(x, lags[column], **line, markersize=3, linewidth=1.6, label=label)
     panel.draw_band(x, lags[f"{name}_low"], lags[f"{name}_high"], line["color"])

@@ -7,9 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from toolkit.plots import formats, style
-from toolkit.plots.axes import Panel
-from toolkit.plots.style import PanelLook
+from toolkit.plots import axes, formats, style
 
 _MAX_BARS: Final = 16
 _LABEL_HEIGHT: Final = 0.045  # of the name of an order, as a share of the height of the axes
@@ -22,7 +20,7 @@ _BENCHMARKS: Final = (
 
 
 @style.draws_result("Outstanding in TWAP orders")
-def twap_pressure(pressure: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def twap_pressure(pressure: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the notional that TWAP orders will still buy and sell in each market.
 
     Parameters
@@ -73,7 +71,7 @@ def twap_pressure(pressure: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
 
 
 @style.draws_result("Schedules of TWAP orders")
-def twap_adherence(adherence: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def twap_adherence(adherence: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the executed share of each TWAP order over its elapsed share of time.
 
     Parameters
@@ -127,7 +125,7 @@ def twap_adherence(adherence: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     )
 
 
-def _label_orders(panel: Panel, running: pd.DataFrame) -> None:
+def _label_orders(panel: axes.Panel, running: pd.DataFrame) -> None:
     """Name the orders: above the diagonal at the left, below it at the right, one per line.
 
     Near the left axis there is no room for a name at the left.
@@ -145,7 +143,7 @@ def _label_orders(panel: Panel, running: pd.DataFrame) -> None:
 
 
 @style.draws_result("TWAP orders against benchmarks")
-def twap_quality(quality: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+def twap_quality(quality: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     """Draw the prices of TWAP orders against three benchmarks.
 
     Parameters
