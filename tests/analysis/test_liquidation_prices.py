@@ -67,8 +67,7 @@ def held_in(world):
     rows["tick"] = 10.0 ** (market["sz_decimals"].to_numpy() - 6)
     rows["side"] = np.sign(rows["szi"])
     rows["mark"] = rows["position_value"] / rows["szi"].abs()
-    tiers = read_tiers(rows, contexts, tables)
-    most, low = tiers.max_leverage, tiers.lower_bound
+    most, low, _ = read_tiers(rows, contexts, tables)
     # Equity behind a position: the account's equity less the margin of its other positions.
     behind = rows["buffer"] + maintenance(rows["position_value"], most, low)
     rows["computed_px"] = liquidation_price(rows["mark"], rows["szi"], behind, most, low)

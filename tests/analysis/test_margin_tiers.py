@@ -69,30 +69,30 @@ def test_tiers_of_several_dexes_by_hand():
     assets = meta(("X", 40.0, 51), ("pre:X", 10.0, 51), ("Y", 20.0, 7))
     native = tables((51, 3e6, 20.0), (51, 0.0, 40.0)).assign(dex="native")
     own = tables((51, 0.0, 10.0), (51, 1e5, 5.0), (51, 1e6, 3.0)).assign(dex="pre")
-    found = read_tiers(held, assets, pd.concat([native, own, own]))
-    assert found.source == "margin tables"
-    assert found.max_leverage[0].tolist() == [10, 5, 3]
-    assert found.lower_bound[0].tolist() == [0, 1e5, 1e6]
-    assert found.max_leverage[1, :2].tolist() == [40, 20]
-    assert found.lower_bound[1, :2].tolist() == [0, 3e6]
-    assert found.max_leverage[2, 0] == 7
+    most, low, source = read_tiers(held, assets, pd.concat([native, own, own]))
+    assert source == "margin tables"
+    assert most[0].tolist() == [10, 5, 3]
+    assert low[0].tolist() == [0, 1e5, 1e6]
+    assert most[1, :2].tolist() == [40, 20]
+    assert low[1, :2].tolist() == [0, 3e6]
+    assert most[2, 0] == 7
     fetched = own.drop(columns="dex")
     fetched.attrs["toolkit"] = {"parameters": {"dex": "pre"}}
     with pytest.warns(UserWarning, match="positions in X:"):
-        only = read_tiers(held, assets, fetched)
-    assert only.source == "one tier for each coin"
-    assert only.max_leverage[0].tolist() == [10, 5, 3]
-    assert only.max_leverage[1, 0] == 40
+        most, _, source = read_tiers(held, assets, fetched)
+    assert source == "one tier for each coin"
+    assert most[0].tolist() == [10, 5, 3]
+    assert most[1, 0] == 40
 
 
 def test_leverage_falls_back_to_state():
     """A named coin has the passed leverage, another one that of its state, a third one none."""
     held = states(("a", "X", 1.0, 1.0), ("a", "Y", 1.0, 1.0), ("a", "Z", 1.0, 1.0))
     held["max_leverage"] = [50.0, 3.0, np.nan]
-    found = read_tiers(held, {"X": 25}, None)
-    assert found.max_leverage[:2, 0].tolist() == [25, 3]
-    assert np.isnan(found.max_leverage[2, 0])
-    assert read_tiers(held, None, None).max_leverage[0, 0] == 50
+    most, _, _ = read_tiers(held, {"X": 25}, None)
+    assert most[:2, 0].tolist() == [25, 3]
+    assert np.isnan(most[2, 0])
+    assert read_tiers(held, None, None)[0][0, 0] == 50
     with pytest.raises(ValueError, match=r"^positions: .*max_leverage"):
         read_tiers(held.drop(columns="max_leverage"), None, None)
     with pytest.raises(ValueError, match=r"^margin_tables: "):
@@ -106,8 +106,8 @@ def test_coins_without_tables_are_named():
         assets = meta(*((coin, 9.0, 51 + place) for place, coin in enumerate(coins)))
         given = tables((51, None, 3.0), (51, 0.0, 9.0))
         with pytest.warns(UserWarning, match=f"^positions in {named}:"):
-            found = read_tiers(held, assets, given)
-        assert found.max_leverage[:, 0].tolist() == [9.0] * len(coins)
+            most, _, _ = read_tiers(held, assets, given)
+        assert most[:, 0].tolist() == [9.0] * len(coins)
 
 
 def test_missing_user_is_empty_text_and_missing_dex_is_native():
@@ -124,9 +124,9 @@ def test_missing_user_is_empty_text_and_missing_dex_is_native():
     with pytest.raises(MissingColumns, match=r"^accounts: .*cross_account_value"):
         account_states(accounts.astype({"cross_account_value": "str"}))
     own = tables((51, 0.0, 40.0)).assign(dex=pd.Series([None], dtype="str"))
-    found = read_tiers(held[:1], meta(("X", 10.0, 51)), own)
-    assert (found.source, found.max_leverage[0, 0]) == ("margin tables", 40)
-    none = read_tiers(held[:0], None, None)
-    assert none.max_leverage.shape == none.lower_bound.shape == (0, 1)
+    most, _, source = read_tiers(held[:1], meta(("X", 10.0, 51)), own)
+    assert (source, most[0, 0]) == ("margin tables", 40)
+    most, low, _ = read_tiers(held[:0], None, None)
+    assert most.shape == low.shape == (0, 1)
     with pytest.raises(MissingColumns, match=r"^max_leverage: "):
         read_tiers(held, pd.DataFrame({"name": ["X"]}), None)

@@ -274,7 +274,7 @@ def cascade(
         rounds += rows
         total = (sum(row[name] for row in rows) for name in _TOTALS)
         ends = sorted((low / shock, high / shock))
-        beyond = laws.beyond(np.sum([flow for _, _, flow, _, _ in made], axis=0))
+        beyond = laws.beyond(sum((flow for _, _, flow, _, _ in made), np.zeros(len(coins))))
         figures = (shock, final, low, high, final / shock, *ends, len(made), *total, beyond)
         sums.append(dict(zip(_PARAMS, figures, strict=True)))
 
@@ -288,13 +288,13 @@ def cascade(
     inputs |= {} if isinstance(impact, SlippageFit) else {"impact": impact}
     state_provenance(
         (params, all_rounds, liquidated), inputs,
-        helper="liquidations.cascade", coin=coin, margin=margins.tiers.source, impact=laws.source,
+        helper="liquidations.cascade", coin=coin, margin=margins.source, impact=laws.source,
     )  # fmt: skip
     return Cascade(
         params=params, n=len(margins.equity), level=level, rounds=all_rounds,
         liquidated=liquidated, coin=coin, unmeasured=int(unknown.sum()),
         unmeasured_usd=float(margins.table["notional"][unknown].sum()),
-        method=f"rounds of liquidations; {margins.tiers.source}; impact: {laws.source}",
+        method=f"rounds of liquidations; {margins.source}; impact: {laws.source}",
     )  # fmt: skip
 
 
@@ -316,11 +316,11 @@ def _prepare_rounds(
     distance = distance[rank][: np.count_nonzero(~np.isnan(distance))]
     own = np.argsort(rank)[margins.account]
     order = np.argsort(own, kind="stable")
-    owners, tiers = own[order], margins.tiers
+    owners = own[order]
     starts = np.searchsorted(owners, np.arange(len(rank) + 1))
     coin_codes = pd.Index(coins).get_indexer(pd.Index(held["coin"]))[order].astype(np.int64)
     values = (held["notional"] * np.sign(held["szi"])).to_numpy()[order]
-    most, low = tiers.max_leverage[order], tiers.lower_bound[order]
+    most, low = margins.max_leverage[order], margins.lower_bound[order]
 
     def run(shock: Floats, draw: int) -> list[Round]:
         """Return the rounds that follow from the shocks of all coins; of draws only the moves."""

@@ -43,8 +43,6 @@ class ImpactLaws(NamedTuple):
 
     def beyond(self, usd: Floats) -> float:
         """Return how much of signed trades is beyond the largest that the data shows, in USD."""
-        if not np.ndim(usd):  # no round
-            return 0.0
         largest = self.largest[np.arange(len(usd)), (usd > 0).astype(np.int64)]
         return float(np.nansum(np.maximum(np.abs(usd) - largest, 0.0)))
 

@@ -119,10 +119,9 @@ def levels(
         margins = read_margins(rows, accounts, max_leverage, margin_tables)
         # The margin of the account's other positions is not available to this one.
         others = margins.computed[margins.account] - margins.own
-        equity, tiers = margins.equity[margins.account] - others, margins.tiers
-        computed = liquidation_price(
-            mark, rows["szi"], equity, tiers.max_leverage, tiers.lower_bound
-        )
+        equity = margins.equity[margins.account] - others
+        tiers = margins.max_leverage, margins.lower_bound
+        computed = liquidation_price(mark, rows["szi"], equity, *tiers)
         unmeasured = np.isnan(px) & np.isnan(equity)
         px = np.where(np.isnan(px), computed, px)
     away = px / mark - 1

@@ -124,24 +124,11 @@ def buffers(
         buffer=table["equity"] - table["maintenance"], distance=margins.distances(rows)
     )
     inputs = {"accounts": accounts, "positions": positions}
-    source = margins.tiers.source
+    source = margins.source
     if margins.stated:
         cross = int((table["margin"] == "cross").sum())
         source += f"; maintenance as stated for {margins.stated:,} of {cross:,} cross accounts"
     return finish(result, inputs, helper="liquidations.buffers", margin=source)
-
-
-class Tiers(NamedTuple):
-    """Margin tiers of each position, for `toolkit.rules.margin`.
-
-    - ``max_leverage``, ``lower_bound``: arrays of float, with one row for each position and one
-      column for each tier
-    - ``source``: their source: ``"margin tables"``, or ``"one tier for each coin"``
-    """
-
-    max_leverage: Floats
-    lower_bound: Floats
-    source: str
 
 
 class Margins(NamedTuple):
@@ -154,7 +141,9 @@ class Margins(NamedTuple):
       the difference reduces the equity. So both agree now, and the tiers determine how the margin
       changes with the price.
     - ``table``: the accounts, sorted, with what is stated
-    - ``tiers``: tiers of the positions
+    - ``max_leverage``, ``lower_bound``: tiers, with one row for each position and one column for
+      each tier, for `toolkit.rules.margin`
+    - ``source``: their source: ``"margin tables"``, or ``"one tier for each coin"``
     - ``stated``: number of accounts with a stated maintenance margin
     """
 
@@ -163,15 +152,16 @@ class Margins(NamedTuple):
     computed: Floats
     equity: Floats
     table: pd.DataFrame
-    tiers: Tiers
+    max_leverage: Floats
+    lower_bound: Floats
+    source: str
     stated: int
 
     def distances(self, rows: pd.DataFrame) -> Floats:
         """Return the distance of each account from liquidation."""
         value = (rows["notional"] * np.sign(rows["szi"])).to_numpy()
-        return tiered_adverse_move(
-            self.equity, self.account, value, self.tiers.max_leverage, self.tiers.lower_bound
-        )
+        tiers = self.max_leverage, self.lower_bound
+        return tiered_adverse_move(self.equity, self.account, value, *tiers)
 
 
 def read_margins(
@@ -186,7 +176,7 @@ def read_margins(
     owners = _snapshot_accounts(accounts, rows) if is_snapshot else states.account_states(accounts)
     keys = states.join_keys(owners, rows)
     tiers = read_tiers(rows, max_leverage, margin_tables)
-    own = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
+    own = maintenance(rows["notional"], *tiers[:2])
     codes = [pd.factorize(rows[name], sort=True)[0] for name in (*keys, "coin")]
     codes[-1] = np.where(is_isolated, codes[-1] + 1, 0)
     account = number_rows(*codes)
@@ -221,7 +211,7 @@ def read_margins(
         maintenance=needed,
     )
     count = int((~np.isnan(stated)).sum())
-    return Margins(account, own, computed, equity - (needed - computed), table, tiers, count)
+    return Margins(account, own, computed, equity - (needed - computed), table, *tiers, count)
 
 
 def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -253,8 +243,8 @@ def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
 
 def read_tiers(
     positions: pd.DataFrame, max_leverage: LeverageLimits | None, margin_tables: Frame | None
-) -> Tiers:
-    """Return the tiers of each position.
+) -> tuple[Floats, Floats, str]:
+    """Return the tiers of each position: `max_leverage`, `lower_bound`, `source` of `Margins`.
 
     - ``positions``: a pandas frame with ``coin``, and ``max_leverage`` if the state has it
     - ``max_leverage``: largest leverages by coin, or a frame of `tk.meta`
@@ -271,8 +261,7 @@ def read_tiers(
             "positions: column max_leverage is missing. Pass max_leverage=, a frame of tk.meta or "
             "a mapping of coin to number"
         )
-    most: dict[str, float] = {}
-    ids: dict[str, float] = {}
+    most, ids = dict[str, float](), dict[str, float]()
     if isinstance(max_leverage, Mapping):
         most = {str(coin): float(leverage) for coin, leverage in max_leverage.items()}
     elif max_leverage is not None:
@@ -290,8 +279,7 @@ def read_tiers(
     # Positions of one coin with one stated leverage have the same tiers.
     stated = positions.get("max_leverage", np.nan)
     place, kinds = number_groups(positions[["coin"]].assign(leverage=stated))
-    found: list[TierTable] = []
-    single: set[str] = set()
+    found, single = list[TierTable](), set[str]()
     dexes = states.dex_names(kinds["coin"])
     for coin, dex, own in zip(kinds["coin"], dexes, kinds["leverage"], strict=True):
         number, leverage = ids.get(coin, np.nan), most.get(coin, np.nan)
@@ -312,7 +300,7 @@ def read_tiers(
         )
     leverages, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))
     source = "one tier for each coin" if margin_tables is None or single else "margin tables"
-    return Tiers(leverages[place], low[place], source)
+    return leverages[place], low[place], source
 
 
 def _read_tables(margin_tables: Frame) -> dict[Any, TierTable]:
