@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit.execution._gains import Gain, estimate_gains
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Names, Table
-from toolkit.prepare.groups import number_groups, sum_groups
+from toolkit.prepare.groups import number_groups, number_rows, ratio, sum_groups
 from toolkit.prepare.prices import span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import GroupedTrades, Trades, read_clusters, read_trades, trade_columns
@@ -224,44 +224,38 @@ def toxicity(
         pd.DataFrame({"name": _side_names(table, trades, by).texts()}), missing_last=True
     )
     px, age = marks.after(trades.coin, trades.ms, span, age_ms)
-    rows = pd.DataFrame(
-        {
-            "code": codes,
-            "cluster": read_clusters(table, trades, cluster),
-            "gain": trades.sign * (px - trades.px) * trades.sz,
-            "usd": trades.usd,
-            "age": age,
-        }
-    ).dropna(subset=["gain"])
-    sums = rows.groupby("code")[["gain", "usd", "age"]].sum().reindex(result.index)
-    priced = np.bincount(rows["code"], minlength=len(result))
-    rate = sums["gain"] / sums["usd"].where(sums["usd"] > 0)
+    gain, count = trades.sign * (px - trades.px) * trades.sz, len(result)
+    known = np.flatnonzero(~np.isnan(gain))
+    code, gain, usd = codes[known], gain[known], trades.usd[known]
+    priced = np.bincount(code, minlength=count)
+    gains, base, ages = (sum_groups(code, part, count) for part in (gain, usd, age[known]))
+    rate = ratio(gains, base)
     # What each cluster adds to the gain beyond the ratio of its name.
-    rows["miss"] = rows["gain"] - rows["code"].map(rate) * rows["usd"]
-    misses = rows.groupby(["code", "cluster"])["miss"].sum(min_count=1).groupby("code")
-    count = misses.size().reindex(result.index, fill_value=0)
-    squares = misses.agg(lambda miss: (miss**2).sum()).reindex(result.index)
-    few = count < max(min_clusters, 2)
-    error = (1e4 * np.sqrt((count / (count - 1)).mask(few) * squares) / sums["usd"]).mask(
-        rate.isna()
+    pair = number_rows(code, read_clusters(table, trades, cluster)[known])
+    misses = np.bincount(pair, gain - rate[code] * usd)
+    of_pair = code[np.unique(pair, return_index=True)[1]]
+    clusters = np.bincount(of_pair, minlength=count)
+    few = clusters < max(min_clusters, 2)
+    squares = sum_groups(of_pair, misses**2, count) * ratio(
+        clusters, np.where(few, 0, clusters - 1)
     )
+    error = 1e4 * ratio(np.sqrt(squares), base)
     result = result.assign(
-        fills=np.bincount(codes, minlength=len(result)),
-        volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), len(result)),
+        fills=np.bincount(codes, minlength=count),
+        volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), count),
         priced=priced,
-        gain_usd=sums["gain"],
+        gain_usd=np.where(priced > 0, gains, np.nan),
         gain_bps=1e4 * rate,
         error_bps=error,
         shrunk_bps=np.nan,
         low=np.nan,
         high=np.nan,
-        clusters=count,
-        age_seconds=sums["age"] / np.where(priced > 0, priced, np.nan),
+        clusters=clusters,
+        age_seconds=ratio(ages, priced),
     )
-    shown = (error > 0).to_numpy()
-    shrunk = shrink_estimates(result["gain_bps"][shown].to_numpy(), error[shown].to_numpy(), level)
-    for name, values in (("shrunk_bps", shrunk.values), ("low", shrunk.low), ("high", shrunk.high)):
-        result.loc[shown, name] = values
+    shown = error > 0
+    shrunk = shrink_estimates(1e4 * rate[shown], error[shown], level)
+    result.loc[shown, ["shrunk_bps", "low", "high"]] = np.transpose(shrunk[:3])
     rank = result["shrunk_bps"].rank(ascending=False, method="min").astype("Int64")
     result.insert(0, "rank", rank)
     order = ["shrunk_bps", "gain_bps", "name"]

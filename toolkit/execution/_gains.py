@@ -7,7 +7,6 @@ of all sells to the other: resampling the fills cannot show this error.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -147,7 +146,7 @@ def estimate_gains(
     grouped: GroupedTrades,
     gains: Sequence[Gain],
     how: Sampling,
-    labels: Mapping[str, Any] = MappingProxyType({}),
+    labels: Mapping[str, Any] | None = None,
     errors: QuoteErrors | None = None,
 ) -> pd.DataFrame:
     """Return the `FIGURES` of each group and gain, below the columns of groups and labels.
@@ -168,7 +167,7 @@ def estimate_gains(
                 low, high = errors.widen(exact, slopes, miss, cluster[rows], how.level)
             usd, age = (gain.value[rows].sum(), gain.age[rows].mean()) if n else (np.nan, np.nan)
             made.append((estimate, low, high, usd, n, len(own) - n, count, age))
-    columns = {name: np.tile(values, len(groups)) for name, values in labels.items()}
+    columns = {name: np.tile(values, len(groups)) for name, values in (labels or {}).items()}
     for place, (name, kind) in enumerate(FIGURES.items()):
         columns[name] = np.array([figures[place] for figures in made], dtype=kind)
     front = groups.iloc[np.repeat(np.arange(len(groups)), len(gains))].reset_index(drop=True)

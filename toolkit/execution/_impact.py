@@ -283,7 +283,8 @@ def impact(
     mid, _ = marks.last_at(events.coin, events.ms - 1, age_ms)
     response = _measure_response(events, mid, lags, how)
     coins = _describe_coins(marks, trades, daily, laws, how)
-    coins.insert(1, "n", [len(by_coin[names.index(name)]) for name in coins["coin"]])
+    numbers = [len(by_coin[names.index(name)]) for name in coins["coin"]]
+    coins.insert(1, "n", np.array(numbers, dtype=np.int64))
     sizes = _average_sizes(share, found, days, how)
     state_provenance(
         (params, parents, coins, sizes, response), {"fills": table.frame, "prices": prices},

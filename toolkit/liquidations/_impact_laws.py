@@ -56,7 +56,17 @@ def estimate_laws(
     the amount ``Q * cost`` that an order pays.
     """
     if isinstance(impact, SlippageFit):
-        return _laws_of_fit(impact, coins, draws)
+        count = min([draws, *(len(values) - 1 for _, values in impact.draws.values())])
+        a, k = np.full((2, 1 + count, len(coins), 2), np.nan)
+        largest, blocks = a[0].copy(), 0
+        sampled = impact.groups.set_index(["coin", "side"])["largest_usd"]
+        for (coin, side), (clusters, values) in impact.draws.items():
+            if coin in coins:
+                at, blocks = (coins.index(coin), _SIDES.index(side)), clusters
+                _, scale, power, _ = values[: 1 + count].T
+                a[:, *at], k[:, *at] = scale * (1 + power) / 1e4, power
+                largest[at] = sampled[coin, side]
+        return ImpactLaws(a, k, largest, blocks, f"fitted slippage of {impact.n:,} samples")
     table = Table(impact, "impact", "depth")
     table.require(("coin", "timestamp_ms", "bps", *_DEPTHS))
     names = join_names(table.text("dex", blank=True), table.text("coin"))
@@ -64,8 +74,8 @@ def estimate_laws(
     days, codes = np.unique(ms // DAY, return_inverse=True)
     # Without resamples of several days there is no interval.
     how = Sampling(0.5, draws if len(days) > 1 else 0, seed)
-    a = np.full((1 + how.draws, len(coins), 2), np.nan)
-    k, largest = a.copy(), a[0].copy()
+    a, k = np.full((2, 1 + how.draws, len(coins), 2), np.nan)
+    largest = a[0].copy()
     for place, coin in enumerate(coins):
         for number, column in enumerate(_DEPTHS):
             usd = table.number(column)
@@ -85,19 +95,3 @@ def estimate_laws(
                 k[:, place, number] = slope = np.maximum(slope, 0.0)
                 a[:, place, number] = np.exp((sy - slope * sx) / n)
     return ImpactLaws(a, k, largest, len(days), f"depth of {len(np.unique(ms)):,} batches")
-
-
-def _laws_of_fit(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaws:
-    count = min([draws, *(len(values) - 1 for _, values in fitted.draws.values())])
-    a = np.full((1 + count, len(coins), 2), np.nan)
-    k, largest = a.copy(), a[0].copy()
-    sampled = fitted.groups.set_index(["coin", "side"])["largest_usd"]
-    blocks = 0
-    for (coin, side), (clusters, values) in fitted.draws.items():
-        if coin not in coins:
-            continue
-        place, blocks = (coins.index(coin), _SIDES.index(side)), clusters
-        _, scale, power, _ = values[: 1 + count].T
-        a[:, *place], k[:, *place] = scale * (1 + power) / 1e4, power
-        largest[place] = sampled[coin, side]
-    return ImpactLaws(a, k, largest, blocks, f"fitted slippage of {fitted.n:,} samples")

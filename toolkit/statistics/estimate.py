@@ -51,22 +51,9 @@ class Estimate:
         return drawn
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell_text(cell))}</td>" for cell in row) + "</tr>"
-            for row in self.params.itertuples(index=False)
-        )
-        head = "".join(f"<th>{escape(str(name))}</th>" for name in self.params.columns)
         words = f"{self.method}; n = {self.n:,}; intervals of {self.level:.0%}"
-        return (
-            f"<table><caption>{escape(words)}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        )
-
-
-def _cell_text(cell: object) -> str:
-    if isinstance(cell, float):
-        return "" if cell != cell else f"{cell:.6g}"
-    return str(cell)
+        shown = self.params.to_html(index=False, border=0, na_rep="", float_format="{:.6g}".format)
+        return shown.replace("<thead>", f"<caption>{escape(words)}</caption><thead>", 1)
 
 
 def check_level(level: float) -> float:
