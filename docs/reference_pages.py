@@ -11,9 +11,9 @@ from typing import Any, Final, get_args
 
 import jinja2
 
-from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, FETCHED
-from toolkit.contract.fields import is_record, record_fields
+from toolkit.contract.fields import Field, is_record, record_fields
 from toolkit.contract.operations import VIEWS, Operation, Parameter
 from toolkit.contract.requests import INTERVALS, check_request, describe_cost
 from toolkit.errors import BadRequest
@@ -204,7 +204,7 @@ def _columns_table(table: Any) -> str:
     return markdown_table(("column", "on the wire", "dtype", "unit", "optional", "meaning"), rows)
 
 
-def _dtype_name(column: Column) -> str:
+def _dtype_name(column: Field) -> str:
     """Return the name of a column's dtype; of a nested Arrow type only its outermost part."""
     name = str(column_dtype(column))
     return f"Arrow {re.split(r'[<[]', name)[0]}" if column.kind.family == "nested" else name
@@ -236,8 +236,8 @@ def _further_fields(annotation: Any, known: set[str], place: str = "") -> Iterat
         return
     for field in record_fields(annotation):
         inner = f"{place}.{field.wire}"
-        if field.note.beyond and not is_record(field.type) and field.wire not in known:
-            yield f"`{inner[1:]}`", _mark_beyond(field.meaning, field.note.beyond)
+        if field.beyond and not is_record(field.type) and field.wire not in known:
+            yield f"`{inner[1:]}`", _mark_beyond(field.meaning, field.beyond)
         if field.has_records:
             yield from _further_fields(field.type, known, inner)
 

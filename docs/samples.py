@@ -59,14 +59,14 @@ def value_branches(annotation: Any, value: Json, place: str = "") -> Iterator[Br
 
 def _record_branches(record: Any, value: Json) -> Iterator[Branch]:
     for field in record_fields(record):
-        place = f"{record.__name__}.{field.name}"
+        place = f"{record.__name__}.{field.path}"
         if field.wire not in value:
             yield place, "absent"
             continue
         inner = value[field.wire]
         if inner is not None and (field.null or field.absent):
             yield place, "there"
-        if inner is not None and field.note.kind.name == "word":
+        if inner is not None and field.kind.name == "word":
             yield place, inner
         yield from value_branches(field.type, inner, place)
 

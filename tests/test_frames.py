@@ -13,6 +13,7 @@ from tests.conformance.mini import fill, order
 from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.field_deviations import forget_deviations
+from toolkit.contract.fields import record_fields
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import TwapRow
 from toolkit.errors import AnswerInvalid, HistoryWarning, MissingField
@@ -53,6 +54,8 @@ def test_fill_dtypes_never_change():
 
 def test_empty_frame_of_every_record():
     for record in TABLES:
+        if any(field.kind.family == "rows" for field in record_fields(record)):
+            continue  # the answer of an operation, of which no list of rows exists
         columns = record_columns(record)
         assert len({column.name for column in columns}) == len(columns)
         for numbers in NUMBERS:

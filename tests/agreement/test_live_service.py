@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[2]
 KNOWN = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
 SECTIONS = {item["number"]: item for item in KNOWN["section"]}
 BEYOND = {
-    (field.note.beyond, field.name)
+    (field.beyond, field.path)
     for _, record in inspect.getmembers(records, inspect.isclass)
     if issubclass(record, records.Record)
     for field in record_fields(record)
-    if field.note.beyond
+    if field.beyond
 }
 
 

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from toolkit.contract import records as r
-from toolkit.contract.fields import split_annotation
-from toolkit.contract.value_kinds import field_note
+from toolkit.contract.fields import record_fields
 
 WIRE_TYPES: dict[str, set[type]] = {
     "string": {str},
@@ -80,18 +79,15 @@ class Field:
 
 
 def contract_fields(record, prefix=""):
-    hints = typing.get_type_hints(record, include_extras=True)
     fields = []
-    for field in msgspec.structs.fields(record):
-        shape, note = split_annotation(hints[field.name]), field_note(hints[field.name])
-        assert note is not None
-        path, bare = prefix + field.encode_name, shape.type
+    for field in record_fields(record):
+        path, bare = prefix + field.wire, field.type
         inner, inner_prefix = bare, f"{path}."
         if typing.get_origin(bare) is list:
             inner, inner_prefix, bare = get_args(bare)[0], f"{path}[].", list
         is_record = isinstance(inner, type) and issubclass(inner, r.Record)
         kind = dict if is_record and bare is not list else bare
-        fields.append(Field(path, frozenset([kind]), shape.null, shape.absent, note.beyond))
+        fields.append(Field(path, frozenset([kind]), field.null, field.absent, field.beyond))
         if is_record and inner is not record and path not in ("children", "order"):
             fields += contract_fields(inner, inner_prefix)
     return fields

@@ -12,7 +12,7 @@ from toolkit import auctions
 from toolkit.contract.source_tables import Auction
 from toolkit.errors import RepeatedRows
 from toolkit.frames import frame
-from toolkit.service.answers.auctions import auction_status
+from toolkit.service.answers.market import auction_status
 from toolkit.times import HOUR, SECOND
 
 from .examples import wrong_errors

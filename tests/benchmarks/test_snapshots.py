@@ -18,7 +18,7 @@ from tests.benchmarks.side_by_side import side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.snapshots import WireAccountSnapshot, WireTwapSnapshot, assemble, pack
+from toolkit.contract.snapshots import assemble, pack
 from toolkit.frames import Collector
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -52,7 +52,7 @@ def twap(draw, market):
 def accounts():
     draw = random.Random(7)
     users = {f"0x{draw.randbytes(20).hex()}": account(draw) for _ in range(USERS)}
-    return pack(WireAccountSnapshot("20250901_state_123456789", "USDC", users))
+    return pack("20250901_state_123456789", "USDC", users)
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +60,7 @@ def twaps():
     draw = random.Random(7)
     markets = [f"COIN{number}" for number in range(200)]
     return [
-        pack(
-            WireTwapSnapshot(
-                "20250901_state_123456789", market, [twap(draw, market) for _ in range(25)]
-            )
-        )
+        pack("20250901_state_123456789", market, [twap(draw, market) for _ in range(25)])
         for market in markets
     ]
 

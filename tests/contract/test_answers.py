@@ -2,7 +2,6 @@
 
 import builtins
 import json
-import typing
 import warnings
 from decimal import Decimal
 from typing import get_args, get_origin
@@ -26,9 +25,8 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.field_deviations import forget_deviations
-from toolkit.contract.fields import split_annotation
+from toolkit.contract.fields import record_fields
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.value_kinds import field_note
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 
 JSON = [row for row in OPERATIONS.values() if not row.binary]
@@ -68,22 +66,19 @@ def type_values(annotation, number, omits=()):
 
 
 def record_values(record, omits=(), generations=2):
-    hints = typing.get_type_hints(record, include_extras=True)
     fields = {}
-    for field in msgspec.structs.fields(record):
-        note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
-        assert note is not None
-        if field.name != "children":
-            value = type_values(shape.type, note.kind.family == "number")
+    for field in record_fields(record):
+        if field.path != "children":
+            value = type_values(field.type, field.kind.family == "number")
         elif generations:
             value = st.lists(record_values(record, (), generations - 1), max_size=2)
         else:
             value = st.just([])
-        if shape.null:
+        if field.null:
             value = st.none() | value
-        if shape.absent and not note.is_presence:  # an absent one is read as False
+        if field.absent and not field.has_default:  # an absent one is read as False
             value = st.just(msgspec.UNSET) | value
-        fields[field.name] = st.just(msgspec.UNSET) if field.name in omits else value
+        fields[field.path] = st.just(msgspec.UNSET) if field.path in omits else value
     return st.builds(record, **fields)
 
 

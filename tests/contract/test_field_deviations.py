@@ -6,7 +6,6 @@ docs/live_service.md, section 1.
 import copy
 import itertools
 import json
-import typing
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, get_args, get_origin
@@ -23,9 +22,8 @@ from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.field_deviations import forget_deviations
-from toolkit.contract.fields import split_annotation
+from toolkit.contract.fields import record_fields
 from toolkit.contract.operations import OPERATIONS, VIEWS
-from toolkit.contract.value_kinds import field_note
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 from toolkit.frames import Collector
 
@@ -73,19 +71,16 @@ def full_value(annotation, *, number=False, iso=False, depth=0):
 
 
 def full_record(record, depth):
-    hints = typing.get_type_hints(record, include_extras=True)
     result = {}
-    for field in msgspec.structs.fields(record):
-        note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
-        assert note is not None
-        if field.name == "children" and depth:
-            result[field.encode_name] = []
+    for field in record_fields(record):
+        if field.path == "children" and depth:
+            result[field.wire] = []
             continue
-        family = note.kind.family
+        family = field.kind.family
         number = family in ("number", "nested", "rows")
-        nested = depth + (field.name == "children")
-        result[field.encode_name] = full_value(
-            shape.type, number=number, iso=family == "iso", depth=nested
+        nested = depth + (field.path == "children")
+        result[field.wire] = full_value(
+            field.type, number=number, iso=family == "iso", depth=nested
         )
     return result
 
@@ -93,17 +88,14 @@ def full_record(record, depth):
 def field_places(annotation, path, depth=0):
     """Yield the fields of a full value of a type."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
-        hints = typing.get_type_hints(annotation, include_extras=True)
-        for field in msgspec.structs.fields(annotation):
-            note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
-            assert note is not None
-            here = (*path, field.encode_name)
-            yield Place(here, note.key, is_beyond=bool(note.beyond) and not note.key)
-            if not (field.name == "children" and depth):
-                nested = depth + (field.name == "children")
-                inside = field_places(shape.type, here, nested)
+        for field in record_fields(annotation):
+            here = (*path, field.wire)
+            yield Place(here, field.key, is_beyond=field.may_be_unreadable)
+            if not (field.path == "children" and depth):
+                nested = depth + (field.path == "children")
+                inside = field_places(field.type, here, nested)
                 # Cells with parts of their own have no keys.
-                is_cell = note.kind.family == "nested" and get_origin(shape.type) is not None
+                is_cell = field.kind.family == "nested" and get_origin(field.type) is not None
                 for item in inside:
                     yield replace(item, is_key=item.is_key and not is_cell)
         return

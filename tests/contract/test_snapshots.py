@@ -18,8 +18,6 @@ from toolkit.contract.compression import decompress
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
-    WireAccountSnapshot,
-    WireTwapSnapshot,
     assemble,
     decode_snapshots,
     pack,
@@ -81,7 +79,7 @@ twaps = st.tuples(
     *(whole, st.booleans(), st.booleans(), texts, whole, st.none(), st.none()),
     *(st.none() | floats, st.none() | floats, st.none() | st.booleans(), st.booleans()),
 )
-twap_snapshots = st.builds(WireTwapSnapshot, texts, texts, st.lists(twaps, max_size=5))
+twap_snapshots = st.tuples(texts, texts, st.lists(twaps, max_size=5))
 
 
 def names(operation):
@@ -90,22 +88,11 @@ def names(operation):
 
 @given(st.lists(twap_snapshots, min_size=1, max_size=4))
 def test_twaps_round_trip(snapshots):
-    columns = decode_snapshots(TWAPS, *assemble([pack(snapshot) for snapshot in snapshots]))
+    columns = decode_snapshots(TWAPS, *assemble([pack(*snapshot) for snapshot in snapshots]))
     assert list_rows(columns) == [
-        [snapshot.snapshot_id, snapshot.market_name, *twap]
-        for snapshot in snapshots
-        for twap in snapshot.twaps
+        [snapshot_id, name, *twap] for snapshot_id, name, twaps in snapshots for twap in twaps
     ]
     assert list(columns) == names(TWAPS)
-
-
-def test_pack_refuses_invalid_entries():
-    with pytest.raises(ValueError, match="5 or 8 values, not 4"):
-        pack(WireAccountSnapshot("s", "USDC", {USER: (1.0, 2.0, 3.0, True)}))
-    with pytest.raises(ValueError, match="21 values, not 17"):
-        pack(WireTwapSnapshot("s", "BTC", [TWAP[:17]]))
-    with pytest.raises(ValueError, match="404"):
-        assemble([])
 
 
 def test_empty_snapshots_have_same_column_types():
@@ -141,7 +128,7 @@ def test_snapshots_are_read_in_every_wrapping():
     for extra in (SKIPPABLE, EMPTY_SKIPPABLE):
         single += [extra + BLOB, BLOB + extra, extra + first + extra * 2 + second + extra]
         several += [join_blobs([extra + BLOB, BLOB + extra])]
-    single.append(pack(WireAccountSnapshot("s", "USDC", {USER: PLAIN, OTHER: MARGIN})))
+    single.append(pack("s", "USDC", {USER: PLAIN, OTHER: MARGIN}))
     for headers in ({}, {"X-Payload-Format": "msgpack"}, {"x-payload-format": "?"}):
         for content in single:
             assert list_rows(decode_snapshots(ACCOUNTS, headers, content)) == ROWS
@@ -306,7 +293,7 @@ WRONG_COUNTS = [
     (b"\1\0", "too few"),
     (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
     (b"\xff\xff\xff\xff", "should have 4294967295 snapshots"),
-    (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
+    (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "ends after 0"),
     (join_blobs([BLOB]) + b"!", "1 byte follows the last of 1 snapshot. Request it again"),
 ]
 

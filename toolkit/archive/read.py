@@ -280,7 +280,7 @@ def _scanned_columns(
     in each row, so it is the subject.
     """
     fields = record_fields(RECORDS[table]) if table in RECORDS else ()
-    older = {field.note.older_place_of: field.wire for field in fields}
+    older = {field.older_place_of: field.wire for field in fields}
     columns = {column.name: column for column in record_columns(RECORDS[table])} if fields else {}
     histories = schemas.table_operations(table)
     of_users = ", ".join(f"'{each.type}'" for each in histories if "user" in each.subject)

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from toolkit.archive.engines import open_duckdb
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, complete_rows, operation_table
-from toolkit.contract.columns import Column, record_columns, table_columns
+from toolkit.contract.columns import record_columns, table_columns
+from toolkit.contract.fields import Field
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.display import count_text
@@ -119,7 +120,7 @@ def row_expressions(
     return {**made, "_json": f"'{{' || concat_ws(',', {', '.join(row)}) || '}}'"}
 
 
-def value(column: Column, cell: Value) -> str:
+def value(column: Field, cell: Value) -> str:
     """Return a value in the form of the wire: numbers and times are not yet JSON."""
     expression, type, family = *cell, column.kind.family
     if type in ("FLOAT", "DOUBLE"):
@@ -143,7 +144,7 @@ def value(column: Column, cell: Value) -> str:
     return text
 
 
-def _json(column: Column, cell: str) -> str:
+def _json(column: Field, cell: str) -> str:
     if column.kind.family == "text" or (column.kind.family == "number" and column.type is str):
         return f"CAST(to_json({cell}) AS VARCHAR)"
     if column.kind.family == "number":
@@ -151,7 +152,7 @@ def _json(column: Column, cell: str) -> str:
     return f"CAST({cell} AS VARCHAR)"
 
 
-def _typed(column: Column, cell: str) -> str:
+def _typed(column: Field, cell: str) -> str:
     if column.kind.family == "time":
         return f"CAST(make_timestamp_ms({cell}) AS TIMESTAMPTZ)"
     if column.kind.family == "number":

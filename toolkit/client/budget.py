@@ -1,10 +1,11 @@
 """The points of a session: how fast it may spend them, how many altogether, and what it spent."""
 
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,8 +13,6 @@ from toolkit.client.quota_window import QuotaWindow
 from toolkit.contract.operations import Operation
 from toolkit.display import count_text
 from toolkit.errors import BudgetSpent, Incomplete, LimitWarning, warn_caller
-
-__all__ = ["LEASE", "Budget", "PointReservation", "RequestCounts"]
 
 LEASE: Final = 120.0
 """Seconds that a request may be on its way without an answer."""
@@ -108,6 +107,7 @@ class PointReservation:
                 window.record_answer(name)
 
 
+@dataclass(eq=False)
 class Budget:
     """Counts points, delays requests that exceed the quota, and refuses those that cost too much.
 
@@ -127,33 +127,28 @@ class Budget:
         Seconds that a request may be on its way without an answer.
     """
 
-    def __init__(
-        self,
-        per_minute: int | None,
-        most: int | None,
-        *,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None] | None = None,
-        path: Path | None = None,
-        lease: float = LEASE,
-    ) -> None:
-        for name, value in (("points_per_minute", per_minute), ("most_points", most)):
+    per_minute: int | None
+    most: int | None
+    _: KW_ONLY
+    clock: Callable[[], float]
+    sleep: Callable[[float], None] | None = None
+    path: Path | None = None
+    lease: float = LEASE
+    spent: int = field(default=0, init=False)
+    _calls: dict[str, QuotaWindow] = field(default_factory=dict, init=False)  # by type of operation
+    _blocked_until: float = field(default=-math.inf, init=False)  # seconds; for this session
+    _announced_until: float = field(default=-math.inf, init=False)  # the end of an announced wait
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, value in (("points_per_minute", self.per_minute), ("most_points", self.most)):
             if value is not None and (type(value) is not int or value < 1):
                 raise ValueError(
                     f"{name} must be a whole number of at least 1, or None, not {value!r}"
                 )
-        self.per_minute = per_minute
-        self.most = most
-        self.spent = 0
-        self._clock = clock
-        self._sleep = sleep
-        self._path = path
-        self._lease = lease
-        self._points = None if per_minute is None else QuotaWindow(per_minute, clock, path, lease)
-        self._calls: dict[str, QuotaWindow] = {}  # by operation that has a limit of its own
-        self._blocked_until = float("-inf")  # seconds; for this session
-        self._announced_until = float("-inf")  # seconds; the end of the wait that a warning named
-        self._lock = threading.Lock()
+        self._points: QuotaWindow | None = None
+        if self.per_minute is not None:
+            self._points = QuotaWindow(self.per_minute, self.clock, self.path, self.lease)
 
     def spend(
         self,
@@ -211,7 +206,7 @@ class Budget:
             while True:
                 if stop is not None and stop.is_set():
                     raise Incomplete(f"{what}: the call was interrupted")
-                pause = self._blocked_until - self._clock()
+                pause = self._blocked_until - self.clock()
                 while pause <= 0 and needed:
                     window, amount = needed[0]
                     pause, name = window.reserve(amount)
@@ -246,7 +241,7 @@ class Budget:
         if seconds <= 0:
             return
         with self._lock:
-            self._blocked_until = max(self._blocked_until, self._clock() + seconds)
+            self._blocked_until = max(self._blocked_until, self.clock() + seconds)
         if self._points is not None:
             self._points.block(seconds)
 
@@ -254,8 +249,8 @@ class Budget:
         """Wait for some seconds, or until `stop` is set."""
         if seconds <= 0:
             return
-        if self._sleep is not None:
-            self._sleep(seconds)
+        if self.sleep is not None:
+            self.sleep(seconds)
         elif stop is not None:
             stop.wait(seconds)
         else:
@@ -264,7 +259,7 @@ class Budget:
     def announce_wait(self, seconds: float, reason: str) -> None:
         """Warn of a long wait. If several requests wait at the same time, only the first warns."""
         with self._lock:
-            now = self._clock()
+            now = self.clock()
             is_announced = seconds <= _SHORT or now < self._announced_until
             if not is_announced:
                 self._announced_until = now + seconds
@@ -283,10 +278,10 @@ class Budget:
             return None
         with self._lock:
             if operation.type not in self._calls:
-                path, limit = self._path, operation.limit
+                path, limit = self.path, operation.limit
                 if path is not None:
                     path = path.with_name(f"{path.stem}.{operation.type}{path.suffix}")
                 self._calls[operation.type] = QuotaWindow(
-                    limit.calls, self._clock, path, self._lease, limit.seconds
+                    limit.calls, self.clock, path, self.lease, limit.seconds
                 )
             return self._calls[operation.type]

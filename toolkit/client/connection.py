@@ -22,8 +22,6 @@ from toolkit.frames.notebook_view import register_view
 from toolkit.installation import package_version
 from toolkit.public_names import publish_as
 
-__all__ = ["connect", "find_cache_folder", "open_session"]
-
 _MOST_ATTEMPTS: Final = 100
 _CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
 
@@ -205,6 +203,34 @@ def open_session(
         shared = (key or ApiKey("")).budget_file(Path(budget_folder), base_url)
     # Processes share only the time of day; for one session the steady clock is better.
     clock = clock or (time.monotonic if shared is None else time.time)
+    limits, own_transport = httpx.Limits(max_connections=_CONNECTIONS), transport
+    if transport is None and is_this_machine(base_url):
+        own_transport = httpx.HTTPTransport(limits=limits)  # without the proxy of the environment
+    try:
+        client = httpx.Client(
+            base_url=base_url,
+            auth=key,
+            headers={
+                "User-Agent": user_agent or f"exchange-toolkit/{package_version()}",
+                # What `decompress` accepts, the smaller first.
+                "Accept-Encoding": "zstd, gzip;q=0.9",
+            },
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            limits=limits,
+            transport=own_transport,
+        )
+    except ImportError:
+        raise MissingExtra(
+            "the environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), and the "
+            "library for it is not installed. Run: pip install socksio. Or unset the variable, if "
+            "the service can be reached without the proxy"
+        ) from None
+    except (ValueError, httpx.InvalidURL) as error:
+        raise NotConnected(
+            "the environment names a proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY) that is not "
+            f"valid ({type(error).__name__}). Use an address such as http://host:8080, or unset "
+            "the variable"
+        ) from None
     session = Session(
         base_url=base_url,
         key=key,
@@ -222,7 +248,7 @@ def open_session(
         ),
         retry=Retry(attempts=attempts, clock=clock),
         confirm_end=confirm_end,
-        client=_http_client(base_url, key, user_agent, timeout, transport),
+        client=client,
     )
     if transport is None:
         arguments = {
@@ -301,44 +327,6 @@ def _check_numbers(attempts: Any, timeout: Any) -> None:
             f"timeout, the seconds to wait for an answer, must be more than 0 and at most "
             f"{PATIENCE:.0f}, not {timeout!r}"
         )
-
-
-def _http_client(
-    base_url: str,
-    key: ApiKey | None,
-    user_agent: str | None,
-    timeout: float,
-    transport: httpx.BaseTransport | None,
-) -> httpx.Client:
-    limits = httpx.Limits(max_connections=_CONNECTIONS)
-    if transport is None and is_this_machine(base_url):
-        transport = httpx.HTTPTransport(limits=limits)  # without the proxy of the environment
-    try:
-        client = httpx.Client(
-            base_url=base_url,
-            auth=key,
-            headers={
-                "User-Agent": user_agent or f"exchange-toolkit/{package_version()}",
-                # What `decompress` accepts, the smaller first.
-                "Accept-Encoding": "zstd, gzip;q=0.9",
-            },
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
-            limits=limits,
-            transport=transport,
-        )
-    except ImportError:
-        raise MissingExtra(
-            "the environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), and the "
-            "library for it is not installed. Run: pip install socksio. Or unset the variable, if "
-            "the service can be reached without the proxy"
-        ) from None
-    except (ValueError, httpx.InvalidURL) as error:
-        raise NotConnected(
-            "the environment names a proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY) that is not "
-            f"valid ({type(error).__name__}). Use an address such as http://host:8080, or unset "
-            "the variable"
-        ) from None
-    return client
 
 
 def find_cache_folder(name: str) -> Path:

@@ -17,10 +17,9 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
-
-__all__ = ["WINDOW", "QuotaWindow"]
 
 T = TypeVar("T")
 
@@ -28,15 +27,16 @@ WINDOW: Final = 60.0
 """Seconds over which a quota is counted."""
 
 _FARTHEST: Final = 3_600.0  # seconds; nothing is reserved or blocked for longer
+_EVERY: Final = 2**40  # points; no quota allows as many
 _PATIENCE: Final = 30.0  # seconds to wait for the file; one transaction takes about a millisecond
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS requests (name TEXT PRIMARY KEY, stamp INTEGER, points INTEGER);
 CREATE INDEX IF NOT EXISTS requests_by_stamp ON requests (stamp);
-CREATE TABLE IF NOT EXISTS blocked (until INTEGER NOT NULL);
 """
 
 
+@dataclass(eq=False)
 class QuotaWindow:
     """Counts the points of a key, for every thread and process that opens the same file.
 
@@ -58,21 +58,13 @@ class QuotaWindow:
         Seconds over which the quota is counted.
     """
 
-    def __init__(
-        self,
-        quota: int,
-        clock: Callable[[], float],
-        path: Path | None,
-        lease: float,
-        window: float = WINDOW,
-    ) -> None:
-        self.path = path
-        self._quota = quota
-        self._clock = clock
-        self._lease = math.ceil(lease * 1_000)
-        self._window = math.ceil(window * 1_000)
-        self._lock = threading.Lock()
-        self._memory: sqlite3.Connection | None = None  # without a file
+    quota: int
+    clock: Callable[[], float]
+    path: Path | None
+    lease: float
+    window: float = WINDOW
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _memory: sqlite3.Connection | None = field(default=None, init=False)  # without a file
 
     def reserve(self, points: int) -> tuple[float, str]:
         """Reserve points for a request.
@@ -82,7 +74,7 @@ class QuotaWindow:
         tuple of (float, str)
             0 and a name for the request; or the seconds until there may be room, and no name.
         """
-        return self._transaction(lambda connection: self._reserve(connection, points))
+        return self._transaction(lambda file: self._reserve(file, points))
 
     def release(self, name: str) -> None:
         """Remove the reservation of a request that is not sent."""
@@ -90,7 +82,7 @@ class QuotaWindow:
 
     def record_answer(self, name: str) -> None:
         """Record that a request was answered, well or badly: its window begins now."""
-        now = math.ceil(self._clock() * 1_000)
+        now = math.ceil(self.clock() * 1_000)
         self._change("UPDATE requests SET stamp = ? WHERE name = ?", now, name)
 
     def settle(self, name: str, points: int) -> None:
@@ -99,8 +91,9 @@ class QuotaWindow:
 
     def block(self, seconds: float) -> None:
         """Block all requests for some seconds."""
-        until = math.ceil(self._clock() * 1_000) + math.ceil(seconds * 1_000)
-        self._change("INSERT INTO blocked VALUES (?)", until)
+        # As a request beyond every quota, which leaves the window at the end of this time.
+        stamp = math.ceil((self.clock() + seconds - self.window) * 1_000) - 1
+        self._change("INSERT INTO requests VALUES (?, ?, ?)", uuid.uuid4().hex, stamp, _EVERY)
 
     def close(self) -> None:
         """Forget what was counted without a file."""
@@ -110,29 +103,23 @@ class QuotaWindow:
             self._memory = None
 
     def _reserve(self, connection: sqlite3.Connection, points: int) -> tuple[float, str]:
-        now = math.floor(
-            self._clock() * 1_000
-        )  # inside the transaction: the wait for it has passed
-        farthest = now + math.ceil(_FARTHEST * 1_000)
+        now = math.floor(self.clock() * 1_000)  # the wait for the transaction has passed
         # Rows from beyond the farthest time were written before the clock was set back.
         expired = "DELETE FROM requests WHERE stamp < ? OR stamp > ?"
-        connection.execute(expired, (now - self._window, farthest))
-        connection.execute("DELETE FROM blocked WHERE until <= ? OR until > ?", (now, farthest))
-        ((blocked,),) = connection.execute("SELECT coalesce(max(until), 0) FROM blocked")
-        if blocked:
-            return (blocked - now) / 1_000, ""
+        window = math.ceil(self.window * 1_000)
+        connection.execute(expired, (now - window, now + math.ceil(_FARTHEST * 1_000)))
         rows = connection.execute("SELECT stamp, points FROM requests ORDER BY stamp").fetchall()
-        excess = sum(spent for _, spent in rows) + points - self._quota
+        excess = sum(spent for _, spent in rows) + points - self.quota
         if excess > 0:
             for stamp, spent in rows:  # the earliest requests leave the window first
-                pause = stamp + self._window + 1 - now
+                pause = stamp + window + 1 - now
                 excess -= spent
                 if excess <= 0:
                     break
             # The answer to a request on its way frees its points a window from now at the earliest.
-            return min(pause, self._window) / 1_000, ""
+            return min(pause, window) / 1_000, ""
         name = uuid.uuid4().hex
-        row = (name, now + self._lease, points)
+        row = (name, now + math.ceil(self.lease * 1_000), points)
         connection.execute("INSERT INTO requests VALUES (?, ?, ?)", row)
         return 0.0, name
 
@@ -157,8 +144,18 @@ class QuotaWindow:
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         # A file is opened for each transaction, so that no forked process has it open.
-        connection = self._memory or _connect(self.path)
+        if self.path is not None:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        connection = self._memory or sqlite3.connect(
+            self.path or ":memory:",
+            timeout=_PATIENCE,
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
+            # What a power cut loses is older than a window when the machine is up again.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.executescript(_SCHEMA)
             connection.execute("BEGIN IMMEDIATE")  # takes the write lock of the file
             result = work(connection)
             connection.execute("COMMIT")
@@ -170,19 +167,3 @@ class QuotaWindow:
             else:
                 connection.close()
         return result
-
-
-def _connect(path: Path | None) -> sqlite3.Connection:
-    if path is not None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    connection = sqlite3.connect(
-        path or ":memory:", timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-    )
-    try:
-        # What a power cut loses is older than a window when the machine is up again.
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(_SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection

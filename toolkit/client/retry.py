@@ -11,8 +11,6 @@ import stamina
 
 from toolkit.errors import AnswerDamaged, RateLimited, ServiceDown, ServiceError, Unreachable
 
-__all__ = ["Retry", "counts_as_failed_time", "retry_cause"]
-
 # An application that configures logging sees the retries; otherwise they are not logged.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 

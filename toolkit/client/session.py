@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -32,8 +32,6 @@ from toolkit.contract.source_tables import WorldFacts
 from toolkit.display import count_text, facts_table
 from toolkit.errors import InvalidKey, NotConnected, ServiceError, Unreachable
 from toolkit.public_names import publish_as
-
-__all__ = ["DataSource", "RawAnswer", "Session", "current_session", "forget", "use"]
 
 _GLANCE: Final = 2.0  # seconds for a service on this machine to introduce itself
 _SHORTEST: Final = 0.01  # seconds; a shorter pause is the time of the call itself
@@ -73,12 +71,12 @@ class DataSource:
     history: str = field(default="", init=False)
     # The present that it stated, and since when this clock runs; one value, for many threads.
     _stated: tuple[int, float | None] | None = field(default=None, init=False)
-    _is_known: bool = field(default=False, init=False)
-    _first_contact: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    is_known: bool = field(default=False, init=False)  # whether it has stated its present, or not
+    first_contact: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def update_from_headers(self, headers: Mapping[str, str]) -> None:
         """Update from the headers of an answer; their names are in lower case."""
-        self._is_known = self.has_answered = True
+        self.is_known = self.has_answered = True
         stated = read_source(headers)
         if stated is None:
             return
@@ -99,20 +97,6 @@ class DataSource:
         """Return whether the present moves on, so that rows of this millisecond may still come."""
         states_fixed = self._stated is not None and self._stated[1] is None
         return not (self.has_fixed_clock or states_fixed)
-
-    def now_ms(self, introduce: Callable[[], None]) -> int:
-        """Return the present: the user's, else the service's, else the wall clock's.
-
-        Before the first answer `introduce` is called once; it may send a request.
-        """
-        if self.own_now_ms is not None:
-            return self.own_now_ms()
-        with self._first_contact:  # other threads wait for what the service states
-            if not self._is_known:
-                introduce()
-                self._is_known = True
-        stated = self.stated_now_ms()
-        return time.time_ns() // 1_000_000 if stated is None else stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +192,18 @@ class Session:
         Before its first answer, a service on this machine is asked once at ``/healthz``, without
         the key; any other service is not asked.
         """
-        return self.source.now_ms(self._look_at_health)
+        source = self.source
+        if source.own_now_ms is not None:
+            return source.own_now_ms()
+        with source.first_contact:  # other threads wait for what the service states
+            is_open = not self.client.is_closed
+            if not source.is_known and is_open and is_this_machine(self.base_url):
+                health = self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE)
+                with suppress(httpx.HTTPError), health as response:  # failures do not matter
+                    source.update_from_headers(self._clean_headers(response))
+            source.is_known = True
+        stated = source.stated_now_ms()
+        return time.time_ns() // 1_000_000 if stated is None else stated
 
     def ask(
         self,
@@ -395,16 +390,6 @@ class Session:
         response.extensions.pop("reason_phrase", None)  # the repr of a response shows it
         response.headers = self.key.hide_in_headers(response.headers)
         return response.headers
-
-    def _look_at_health(self) -> None:
-        """Read the headers of ``/healthz`` of a service on this machine; failures do not matter."""
-        if self.client.is_closed or not is_this_machine(self.base_url):
-            return
-        try:
-            with self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response:
-                self.source.update_from_headers(self._clean_headers(response))
-        except httpx.HTTPError:
-            pass
 
     def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
         words = str(error) or type(error).__name__

@@ -18,8 +18,6 @@ from toolkit.errors import NotConnected
 if TYPE_CHECKING:
     from toolkit.client.session import Session
 
-__all__ = ["Recipe"]
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:

@@ -26,16 +26,6 @@ from toolkit.contract.compression import decompress
 from toolkit.contract.operations import Operation
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
-__all__ = [
-    "LARGEST_JSON",
-    "LARGEST_SNAPSHOTS",
-    "PATIENCE",
-    "ApiKey",
-    "is_binary",
-    "is_header_text",
-    "read_body",
-]
-
 LARGEST_JSON: Final = 2**28
 """Bytes of the largest JSON answer that is read, after decompression."""
 

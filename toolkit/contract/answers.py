@@ -8,6 +8,7 @@ of the specification, which is fast. If it refuses an answer, the deviations of 
 once, and from then on the operation has a decoder that accepts them.
 """
 
+import contextlib
 import functools
 import json
 import re
@@ -26,7 +27,7 @@ from toolkit.contract.field_deviations import (
     Deviation,
     report_deviations,
 )
-from toolkit.contract.fields import RecordField, is_record, record_fields
+from toolkit.contract.fields import Field, is_record, record_fields
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error
@@ -187,10 +188,11 @@ def _compare(
 def _compare_fields(
     record: type[Record], value: dict[str, Any], numbers: Numbers, path: str, omits: tuple[str, ...]
 ) -> Iterator[Deviation]:
-    fields = {field.wire: field for field in record_fields(record) if field.name not in omits}
+    fields = {field.wire: field for field in record_fields(record) if field.path not in omits}
     for name, field in fields.items():
-        if field.is_expected and (name not in value or (value[name] is None and not field.null)):
-            yield Deviation("missing", (record, name), path + name, bool(field.note.beyond))
+        is_expected = not (field.key or field.has_default or field.may_be_absent)
+        if is_expected and (name not in value or (value[name] is None and not field.null)):
+            yield Deviation("missing", (record, name), path + name, bool(field.beyond))
     for name, item in value.items():
         place = record, name
         if name not in fields:
@@ -200,7 +202,7 @@ def _compare_fields(
         if item is not None and not field.may_be_unreadable and field.has_records:
             yield from _compare(field.type, item, numbers, f"{path}{name}.")
         wanted = _value_type(field, numbers, LIBERAL)
-        is_number = field.note.kind.family == "number" or field.may_be_unreadable
+        is_number = field.kind.family == "number" or field.may_be_unreadable
         if is_number and wanted is str and type(item) in (int, Decimal):
             yield Deviation("rewritten", place, path + name)
             value[name] = str(item)
@@ -257,22 +259,23 @@ def _decoder_struct(
     for field in record_fields(record):
         value_type = _value_type(field, numbers, accepted)
         may_lack = field.may_be_absent or accepted.allows_missing(record, field.wire)
-        if field.name in omits:
+        if field.path in omits:
             continue
-        if field.note.key:
-            fields.append((field.name, value_type))
+        if field.key:
+            fields.append((field.path, value_type))
         elif field.has_default or may_lack:
-            fields.append((field.name, value_type | None, field.default))
+            fields.append((field.path, value_type | None, field.default))
         else:
-            fields.append((field.name, value_type | None if field.null else value_type))
-    extras = accepted.unknown_fields(record)
+            fields.append((field.path, value_type | None if field.null else value_type))
+    places = enumerate(accepted.unknown)
+    extras = {f"extra_{number}": wire for number, (owner, wire) in places if owner is record}
     return msgspec.defstruct(
         record.__name__,
         [
             *fields,
             *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in extras),
         ],
-        rename={field.name: field.wire for field in record_fields(record)} | extras,
+        rename={field.path: field.wire for field in record_fields(record)} | extras,
         namespace={"__extras__": extras},
         kw_only=True,
         gc=False,
@@ -280,12 +283,12 @@ def _decoder_struct(
     )
 
 
-def _value_type(field: RecordField, numbers: Numbers, accepted: Accepted) -> Any:
-    if field.note.kind.family == "number":
+def _value_type(field: Field, numbers: Numbers, accepted: Accepted) -> Any:
+    if field.kind.family == "number":
         return _NUMBER_TYPES[numbers].get(field.type, field.type)
     if field.has_records:
         return decoder_type(field.type, numbers, accepted)
-    return Any if field.note.kind.family == "nested" else field.type
+    return Any if field.kind.family == "nested" else field.type
 
 
 def _invalid_answer(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:
@@ -303,20 +306,13 @@ def _invalid_answer(operation: Operation, error: Exception, content: bytes) -> A
         wire_names.append(missing["name"])
     wire = ".".join(wire_names)
     columns = {column.wire: column for table in operation.tables for column in table_columns(table)}
+    value = None
+    with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
+        value = functools.reduce(lambda value, step: value[step], steps, json.loads(content))
     return AnswerInvalid(
         str(error)[: place.start()],
         operation=operation.type,
         column=columns[wire].name if wire in columns else wire,
         row=next((step for step in steps if isinstance(step, int)), None),
-        value=_value_at(content, steps),
+        value=value,
     )
-
-
-def _value_at(content: bytes, steps: list[int | str]) -> Any:
-    try:
-        value = json.loads(content)
-        for step in steps:
-            value = value[step]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return value

@@ -41,20 +41,8 @@ _EXCHANGE: Final[dict[str, dict[str, Any]]] = {
 }
 """Type of an operation -> what is different. The other columns stay."""
 
-_MIRRORED: Final = (
-    "userFills",
-    "userFillsByTime",
-    "historicalOrders",
-    "userNonFundingLedgerUpdates",
-    "meta",
-    "metaAndAssetCtxs",
-    "perpDexLimits",
-    "spotPairDeployAuctionStatus",
-    "perpDeployAuctionStatus",
-    "borrowLendUserState",
-    "delegations",
-)
-"""The operations of the specification that the exchange's own API has."""
+_SERVICE_SERIES: Final = ("slippageHistory", "validatorAprHistory")
+"""Operations that only the service has, although the table does not mark them."""
 
 # ASSUMED: Every state call costs 0.1 token, the most that is known of them.
 _STATE_TOKENS: Final = 0.1
@@ -109,8 +97,8 @@ class Api:
         view = operation.view or operation.type
         if view in self._adapted:
             return self._adapted[view]
-        is_mirrored = operation.type in _MIRRORED or (operation.extra and not operation.own)
-        if not is_mirrored:
+        is_own = operation.own or operation.add_on or operation.unpublished
+        if is_own or operation.type in _SERVICE_SERIES:
             raise unsent(
                 f"{self.title} does not have {operation.type}",
                 operation.type,

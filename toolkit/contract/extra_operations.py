@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from toolkit.contract import records as r
 from toolkit.contract.operations import (
+    ANY_DEX,
+    ANY_START,
     BUILDER,
     COIN,
     CURSOR,
@@ -27,7 +29,6 @@ from toolkit.contract.operations import (
     Table,
 )
 
-_ANY_START = Parameter("startTime", "start", "time", "first time, inclusive", default=0)
 _ORDER_OMITS = ("user", "builder", "builder_fee", "tx_index")
 
 # fmt: off
@@ -93,7 +94,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
         Operation("userTwapSliceFills", "fills",
             "The latest fills of a user's TWAP orders, newest first.",
             list[r.TwapSliceFill],
-            (Table(r.TwapSliceRow, omits=("fill.venue", "fill.user", "fill.twap_id")),), (USER,),
+            (Table(r.TwapSliceFill, omits=("fill.venue", "fill.user", "fill.twap_id")),), (USER,),
             points=10, most_rows=2_000, from_archive=True, has_function=True),
         # ASSUMED: A row of `builderFillsByTime` has the fields of `builderApprovedFillsByTime`.
         Operation("builderFillsByTime", "fills",
@@ -113,7 +114,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             has_function=True, skips_fills=True),
         Operation("userFunding", "funding",
             "The funding payments of a user in a range of time, oldest first.",
-            list[r.FundingRow], (Table(r.FundingRow, omits=("user",)),), (USER, _ANY_START, END),
+            list[r.FundingRow], (Table(r.FundingRow, omits=("user",)),), (USER, ANY_START, END),
             key=("time", "delta.coin"), paging="forward", points=10,
             most_rows=500, from_archive=True, has_function=True),
         # ASSUMED: A page of `userCompletedTradesByTime` has 100 rows by default.
@@ -121,18 +122,15 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             "The perp positions of a user from flat to flat, by the time of their end.",
             list[r.CompletedTrade], (Table(r.CompletedTrade, omits=("user",)),),
             (USER, START_OR_CURSOR, END, CURSOR, FILL_DEX,
-             Parameter("limit", "page_size", "whole", "rows of one page", default=100, least=1,
-                 most=500)),
+             replace(PAGE, default=100, most=500)),
             key=("close_time", "tx_index"), paging="cursor", points=20, own=True,
             since="2025-08-01", has_function=True),
         Operation("userPnlSummary", "trades",
             "PnL, win rate, volume and fees of a user's completed trades.",
             r.PnlSummary, (Table(r.PnlSummary),),
             (USER,
-             Parameter("startTime", "start", "time",
-                 "only trades that ended at this time or later"),
-             Parameter("endTime", "end", "time",
-                 "only trades that ended at this time or earlier"),
+             replace(START, required=False, meaning="only trades that ended at this time or later"),
+             replace(END, meaning="only trades that ended at this time or earlier"),
              FILL_DEX),
             points=20, own=True, since="2025-08-01", has_function=True),
         Operation("openOrders", "orders", "The open orders of a user, newest first.",
@@ -160,14 +158,13 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             (Table(r.ModeRow, "mode"), Table(r.AccountRow, "accounts"),
              Table(r.PositionRow, "positions"), Table(r.SpotBalance, "balances")),
             (USER,
-             Parameter("dex", "dex", "text", "dex, or ALL_DEXES; empty is the native one",
-                 default="", dex_form="request")),
+             ANY_DEX),
             subject=("dex", "user"), points=5, own=True, answer_by_dex=r.PortfolioStateByDex,
             has_function=True),
         # ASSUMED: `userBorrowLendInterest` returns at most 500 rows, as other lists do.
         Operation("userBorrowLendInterest", "accounts",
             "The interest of what a user has borrowed and supplied, oldest first.",
-            list[r.LendInterest], (Table(r.LendInterest),), (USER, _ANY_START, END),
+            list[r.LendInterest], (Table(r.LendInterest),), (USER, ANY_START, END),
             key=("time", "token"), paging="forward", most_rows=500, has_function=True),
         Operation("apiUsage", "accounts",
             "The requests and the tokens of the key, by day and type.",
@@ -179,7 +176,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.VaultEquity], (Table(r.VaultEquity),), (USER,)),
         Operation("vaultDetails", "accounts", "A vault, its history and its largest followers.",
             r.VaultDetails | None,
-            (Table(r.VaultRow, "vault"), Table(r.PortfolioRow, "portfolio"),
+            (Table(r.VaultDetails, "vault"), Table(r.PortfolioRow, "portfolio"),
              Table(r.VaultFollower, "followers")),
             (Parameter("vaultAddress", "vault_address", "address", "vault", required=True),
              Parameter("user", "user", "address", "also the share of this account")),

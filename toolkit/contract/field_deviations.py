@@ -58,14 +58,6 @@ class Accepted(NamedTuple):
         """Return whether a field may be missing although the specification requires it."""
         return self.missing is None or (record, wire) in self.missing
 
-    def unknown_fields(self, record: type[Record]) -> dict[str, str]:
-        """Return the unknown fields of a record: attribute -> name on the wire."""
-        return {
-            f"extra_{number}": wire
-            for number, (owner, wire) in enumerate(self.unknown)
-            if owner is record
-        }
-
     def extend(self, found: Collection[Deviation]) -> "Accepted":
         """Return these deviations and the found ones, at most `MOST_UNKNOWN` unknown fields."""
         gone = {item.field for item in found if item.kind in ("missing", "unreadable")}

@@ -1,4 +1,4 @@
-"""The fields of a record: their names, types and notes, and those beyond the specification.
+"""The fields of a record: their names, types and facts, and those beyond the specification.
 
 Columns, decoders and checks all read a record through `record_fields`.
 """
@@ -8,17 +8,16 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET
 
 from toolkit.contract.records import Record
-from toolkit.contract.value_kinds import Note, field_note
+from toolkit.contract.value_kinds import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationParts:
+class AnnotationParts(NamedTuple):
     """The type in the annotation of a field, and whether null and absence are allowed."""
 
     type: Any
@@ -42,52 +41,75 @@ def split_annotation(annotation: Any) -> AnnotationParts:
     return AnnotationParts(value_type, type(None) in options, msgspec.UnsetType in options)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordField:
-    """One field of a record.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of a record, and the column of a frame that it becomes.
 
-    - ``name``, ``wire``: its names in Python and on the wire
+    - ``name``: the name of its column
+    - ``path``: its name in Python. For a column of a nested record, the place of its value: names
+      with dots between them.
+    - ``wire``: the same with wire names
     - ``type``: the type of its values, without null and absence
-    - ``note``: what the record says of it
     - ``meaning``: one line for the docs
     - ``null``, ``absent``: whether the specification allows null, and absence
     - ``has_default``: whether `default` replaces a value that is absent or null
     - ``default``: that value
+    - ``missing``: whether a value may be missing because it is absent or null on the wire. Values
+      of key fields and of fields with a default are never missing.
+    - ``expected``: whether the specification says that the value always exists
+    - ``older``: another place of the value in older answers, with Python names; empty if there is
+      none
+
+    The facts of its kind's call in the record:
+
+    - ``kind``: the kind of its values
+    - ``prefix``: a prefix for the column names of a nested record, to keep them unique
+    - ``missing_reason``: why readers accept that the field is missing although the specification
+      requires it: which known answers do not have it
+    - ``older_place_of``: the column that gets this value if the field at the newer place is empty
+    - ``beyond``: the section of docs/live_service.md about a field beyond the specification; 0 for
+      a field of the specification
+    - ``key``: whether every row must have the field. Any other field that is absent or null is a
+      missing value.
     """
 
     name: str
+    path: str
     wire: str
     type: Any
-    note: Note
     meaning: str
     null: bool
     absent: bool
     has_default: bool
     default: Any
+    missing: bool
+    expected: bool
+    older: str = ""
+    kind: Kind
+    prefix: str = ""
+    missing_reason: str = ""
+    older_place_of: str = ""
+    beyond: int = 0
+    key: bool = False
 
     @property
     def may_be_absent(self) -> bool:
         """Whether the specification allows absence, or known answers lack the field."""
-        return self.absent or bool(self.note.missing_reason)
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether a reader warns if the field is missing; it refuses a row without its keys."""
-        return not (self.note.key or self.has_default or self.may_be_absent)
+        return self.absent or bool(self.missing_reason)
 
     @property
     def may_be_unreadable(self) -> bool:
         """Whether an unreadable value counts as missing: the field is beyond the specification."""
-        return bool(self.note.beyond) and not self.note.key
+        return bool(self.beyond) and not self.key
 
     @property
     def has_records(self) -> bool:
         """Whether records are nested in its values."""
-        return self.note.kind.family == "rows" or is_record(self.type)
+        return self.kind.family == "rows" or is_record(self.type)
 
 
 @functools.lru_cache(maxsize=512)  # recorded rows with unknown fields make further records
-def record_fields(record: type[Record]) -> tuple[RecordField, ...]:
+def record_fields(record: type[Record]) -> tuple[Field, ...]:
     """Return the fields of a record in the order of the specification.
 
     Raise TypeError if the annotation of a field has no kind.
@@ -95,26 +117,31 @@ def record_fields(record: type[Record]) -> tuple[RecordField, ...]:
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for field in msgspec.structs.fields(record):
-        annotation = hints[field.name]
-        note, parts = field_note(annotation), split_annotation(annotation)
-        if note is None:
+        parts = split_annotation(hints[field.name])
+        metas = getattr(hints[field.name], "__metadata__", ())
+        meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta) and meta.extra), None)
+        if meta is None:
             raise TypeError(
                 f"{record.__name__}.{field.name} has no kind: annotate it with one of "
                 "toolkit.contract.value_kinds"
             )
+        facts = {"column": field.name, "is_presence": False, **(meta.extra or {})}
+        column, is_presence = facts.pop("column"), facts.pop("is_presence")
         has_own_default = not field.required and field.default is not UNSET
-        metas = (meta for meta in annotation.__metadata__ if isinstance(meta, msgspec.Meta))
+        default = field.default if has_own_default else False if is_presence else None
+        may_be_null = parts.null or (has_own_default and default is None)
         fields.append(
-            RecordField(
-                name=field.name,
+            Field(
+                name=column,
+                path=field.name,
                 wire=field.encode_name,
-                type=parts.type,
-                note=note,
-                meaning=next(metas).description or "",
-                null=parts.null,
-                absent=parts.absent,
-                has_default=has_own_default or note.is_presence,
-                default=field.default if has_own_default else False if note.is_presence else None,
+                **parts._asdict(),
+                meaning=meta.description or "",
+                has_default=has_own_default or is_presence,
+                default=default,
+                missing=not facts.get("key") and default is None,
+                expected=not (may_be_null or parts.absent or facts.get("missing_reason")),
+                **facts,
             )
         )
     return tuple(fields)
@@ -162,9 +189,9 @@ def _beyond_and_nested(record: type[Record]) -> tuple[tuple[str, ...], tuple[str
     # A required field belongs to a record that is itself beyond the specification.
     optional = {field.name for field in msgspec.structs.fields(record) if field.default is UNSET}
     fields = record_fields(record)
-    beyond = tuple(item.name for item in fields if item.note.beyond and item.name in optional)
+    beyond = tuple(item.path for item in fields if item.beyond and item.path in optional)
     nested = tuple(
-        field.name for field in fields if field.name not in beyond and _names_record(field.type)
+        field.path for field in fields if field.path not in beyond and _names_record(field.type)
     )
     return beyond, nested
 

@@ -7,7 +7,7 @@ and `toolkit.contract.snapshots` reads the binary snapshots.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from toolkit.contract import records as r
@@ -15,19 +15,9 @@ from toolkit.display import snake_case
 from toolkit.times import FIRST_MONDAY, MINUTE, WEEK
 
 ParameterKind = Literal[
-    "address",
-    "addresses",
-    "text",
-    "texts",
-    "whole",
-    "time",
-    "usd",
-    "flag",
-    "cursor",
-    "venue",
-    "interval",
-    "order",
-]
+    "address", "addresses", "text", "texts", "whole", "time", "usd", "flag", "cursor", "venue",
+    "interval", "order",
+]  # fmt: skip
 Paging = Literal["none", "cursor", "open cursor", "forward", "backward", "windows"]
 
 
@@ -164,7 +154,8 @@ class Operation:
     - ``reach``: how many of the latest rows the service keeps; 0 if it keeps all
     - ``skips_fills``: whether the accounts of its rows have fills between these rows
     - ``row_points``: how many rows of an answer cost one more point; 0 if rows cost nothing
-    - ``from_archive``: whether recorded answers contain all that the answer is computed from
+    - ``from_archive``: of an operation beyond the specification: whether recorded answers have all
+      that the answer is computed from
     - ``by_wire``: the parameters by their names on the wire
     - ``page``: the parameter of the page size, if there is one
     - ``filters``: the optional parameters that change which rows an answer has
@@ -253,9 +244,8 @@ USER = Parameter("user", "user", "address", "account", required=True)
 BUILDER = Parameter("builder", "builder", "address", "builder", required=True)
 _ROUTED = Parameter("builder", "builder", "address", "only fills routed through this builder")
 START = Parameter("startTime", "start", "time", "first time, inclusive", required=True)
-START_OR_CURSOR = Parameter(
-    "startTime", "start", "time", "first time, inclusive", required=True, unless="cursor"
-)
+ANY_START = replace(START, required=False, default=0)
+START_OR_CURSOR = replace(START, unless="cursor")
 END = Parameter("endTime", "end", "time", "last time, inclusive; by default now")
 CURSOR = Parameter(
     "cursor",
@@ -266,9 +256,7 @@ CURSOR = Parameter(
 PAGE = Parameter(
     "limit", "page_size", "whole", "rows of one page", default=2000, least=1, most=2000
 )
-_LATEST = Parameter(
-    "limit", "max_rows", "whole", "most rows to return", default=2000, least=1, most=2000
-)
+_LATEST = replace(PAGE, python="max_rows", meaning="most rows to return")
 _AGGREGATE = Parameter(
     "aggregateByTime",
     "aggregate_by_time",
@@ -285,6 +273,7 @@ FILL_DEX = Parameter(
 DEX = Parameter(
     "dex", "dex", "text", "dex; empty is the native one", default="", dex_form="request"
 )
+ANY_DEX = replace(DEX, meaning="dex, or ALL_DEXES; empty is the native one")
 COIN = Parameter(
     "coin",
     "coin",
@@ -309,7 +298,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             r.Depth, (Table(r.DepthRow),),
             (Parameter("dex", "dex", "text",
                  "only markets of this dex; hyperliquid is the native one", dex_form="rows"),),
-            points=5, add_on=True, own=True, unpublished=500, from_archive=True),
+            points=5, add_on=True, own=True, unpublished=500),
         Operation("slippageHistory", "market",
             "The cost that a market order of one size would have had, every 15 minutes.",
             list[r.SlippageSample], (Table(r.SlippageSample),),
@@ -317,22 +306,19 @@ OPERATIONS: Final[dict[str, Operation]] = {
              Parameter("amount", "amount", "usd",
                  "USD notional: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6", required=True),
              START, END,
-             Parameter("limit", "page_size", "whole", "rows of one page", False, "", 500, 1, 2000)),
-            key=("timestamp",), paging="forward", points=10, grid=Grid(15 * MINUTE),
-            from_archive=True),
+             replace(PAGE, default=500)),
+            key=("timestamp",), paging="forward", points=10, grid=Grid(15 * MINUTE)),
         Operation("meta", "market", "The perpetuals of a dex.",
             r.Meta, (Table(r.MetaRow),), (DEX,),
-            subject=("dex",), from_archive=True),
+            subject=("dex",)),
         Operation("metaAndAssetCtxs", "market",
             "The perpetuals of a dex with prices, funding, open interest and volume.",
             tuple[r.Meta, list[r.AssetContext | None]], (Table(r.ContextRow),), (DEX,),
-            subject=("dex",), from_archive=True),
+            subject=("dex",)),
         Operation("perpDexLimits", "market",
             "Open-interest and transfer limits of a builder-deployed dex.",
-            r.PerpDexLimits | None, (Table(r.DexCaps, "dex"), Table(r.CoinCapRow, "coins")),
-            (Parameter("dex", "dex", "text", "dex; empty is the native one", required=True,
-                 dex_form="request"),),
-            from_archive=True),
+            r.PerpDexLimits | None, (Table(r.PerpDexLimits, "dex"), Table(r.CoinCapRow, "coins")),
+            (replace(DEX, required=True, default=None),)),
         Operation("accountValueSnapshotTimestamp", "snapshots",
             "Id and time of the latest account-value snapshot; cheap, for polling.",
             r.SnapshotMetadata, (Table(r.SnapshotMetadata),),
@@ -358,47 +344,44 @@ OPERATIONS: Final[dict[str, Operation]] = {
             list[r.Fill], (Table(r.Fill, omits=("venue", "user")),),
             (USER, _ROUTED, _AGGREGATE, FILL_DEX, _LATEST),
             key=("time", "tx_index"), latest=True, points=10, since="2025-07-28",
-            subject=("user", "builder", "dex"), from_archive=True),
+            subject=("user", "builder", "dex")),
         Operation("userFillsByTime", "fills",
             "The fills of a user in a range of time, oldest first.",
             list[r.Fill], (Table(r.Fill, omits=("builder", "user")),),
             (USER, START_OR_CURSOR, END, CURSOR, _ROUTED, _AGGREGATE, FILL_DEX,
              Parameter("venue", "venue", "venue", "only outcome markets of this venue"), PAGE),
             key=("time", "tx_index"), paging="cursor", points=10, since="2025-07-28",
-            gaps=(TWAP_GAP,), from_archive=True),
+            gaps=(TWAP_GAP,)),
         Operation("builderApprovedFillsByTime", "fills",
             "The fills of users while their approval of a builder was active, oldest first.",
             list[r.Fill], (Table(r.Fill, omits=("venue",)),),
             (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
             key=("time", "tx_index"), paging="cursor", points=100, own=True, since="2025-07-28",
-            gaps=(TWAP_GAP,), from_archive=True),
+            gaps=(TWAP_GAP,)),
         # ASSUMED: `builderApprovedFundingByTime` costs as much as `builderApprovedFillsByTime`.
         Operation("builderApprovedFundingByTime", "funding",
             "The funding payments of users while their approval of a builder was active, "
             "oldest first.",
             list[r.FundingRow], (Table(r.FundingRow),),
             (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
-            key=("time", "user", "delta.coin"), paging="cursor", points=100, own=True,
-            from_archive=True),
+            key=("time", "user", "delta.coin"), paging="cursor", points=100, own=True),
         Operation("builderOrdersByTime", "orders",
             "The status events of orders placed via a builder, oldest first.",
             list[r.OrderStatus], (Table(r.OrderStatus, omits=("builder",)),),
             (BUILDER, START_OR_CURSOR, END, CURSOR),
             key=("status_timestamp", "tx_index"), paging="open cursor", points=5, own=True,
-            since="2025-08-07", gaps=(_ORDER_GAP,), from_archive=True),
+            since="2025-08-07", gaps=(_ORDER_GAP,)),
         Operation("historicalOrders", "orders",
             "The latest status events of a user's orders, newest first.",
             list[r.OrderStatus], (Table(r.OrderStatus, omits=("user",)),), (USER, _LATEST),
-            key=("status_timestamp", "tx_index"), latest=True, points=10, since="2025-08-07",
-            from_archive=True),
+            key=("status_timestamp", "tx_index"), latest=True, points=10, since="2025-08-07"),
         # ASSUMED: If `startTime` of `userNonFundingLedgerUpdates` is absent, it is 0, because real
         # clients send none. For the first day of ledger data see docs/live_service.md, section 8.
         Operation("userNonFundingLedgerUpdates", "accounts",
             "Deposits, withdrawals, transfers and other changes of a user's balances.",
             list[r.LedgerUpdate], (Table(r.LedgerUpdate),),
-            (USER, Parameter("startTime", "start", "time", "first time, inclusive", default=0),
-             END),
-            key=("time",), paging="forward", points=10, since="2025-07-28", from_archive=True),
+            (USER, ANY_START, END),
+            key=("time",), paging="forward", points=10, since="2025-07-28"),
         Operation("batchClearinghouseStates", "accounts",
             "Margin and positions of many accounts at once.",
             r.BatchStates,
@@ -406,24 +389,21 @@ OPERATIONS: Final[dict[str, Operation]] = {
              Table(r.FailedRow, "failed")),
             (Parameter("users", "users", "addresses",
                  "at most 1,000 accounts, or 100 with ALL_DEXES", True, most=1000),
-             Parameter("dex", "dex", "text", "dex, or ALL_DEXES; empty is the native one",
-                 default="", dex_form="request")),
+             ANY_DEX),
             points=100, scale=Scale(each=2, entries="users", dex="dex"), own=True,
-            subject=("dex", "users"), answer_by_dex=r.BatchStatesByDex, from_archive=True),
+            subject=("dex", "users"), answer_by_dex=r.BatchStatesByDex),
         Operation("borrowLendUserState", "accounts", "What a user has borrowed and supplied.",
-            r.BorrowLend, (Table(r.BorrowLendAccount, "account"), Table(r.TokenRow, "tokens")),
-            (USER,),
-            from_archive=True),
+            r.BorrowLend, (Table(r.BorrowLend, "account"), Table(r.TokenRow, "tokens")),
+            (USER,)),
         Operation("delegations", "staking", "What a user has delegated to validators.",
-            list[r.Delegation], (Table(r.Delegation),), (USER,),
-            from_archive=True),
+            list[r.Delegation], (Table(r.Delegation),), (USER,)),
         Operation("validatorAprHistory", "staking",
             "Weekly APR of a validator's delegators, newest first.",
             list[r.ValidatorWeek], (Table(r.ValidatorWeek),),
             (Parameter("validator", "validator", "address", "validator", required=True),
-             Parameter("startTime", "start", "time", "earliest week, inclusive"),
-             Parameter("endTime", "end", "time", "latest week, inclusive"),
-             Parameter("limit", "page_size", "whole", "rows of one page", False, "", 12, 1, 100)),
+             replace(START, required=False, meaning="earliest week, inclusive"),
+             replace(END, meaning="latest week, inclusive"),
+             replace(PAGE, default=12, most=100)),
             key=("week",), paging="backward", since="2025-08-01",
             grid=Grid(WEEK, offset=FIRST_MONDAY)),
     )

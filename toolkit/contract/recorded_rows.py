@@ -103,11 +103,11 @@ def check_values(record: Record) -> None:
     ValueError: amount: 'abc' is not a number
     """
     for field in record_fields(type(record)):
-        value = getattr(record, field.name)
-        if field.note.key and (value is None or value is UNSET):
+        value = getattr(record, field.path)
+        if field.key and (value is None or value is UNSET):
             raise ValueError(f"{field.wire}: this key field is missing, so the row cannot be used")
         if isinstance(value, str):
-            if field.note.kind.family == "number" and not _NUMBER.fullmatch(value):
+            if field.kind.family == "number" and not _NUMBER.fullmatch(value):
                 raise ValueError(f"{field.wire}: {reprlib.repr(value)} is not a number")
         elif isinstance(value, int):
             if not -_WHOLE_LIMIT <= value < _WHOLE_LIMIT:

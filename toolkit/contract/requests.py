@@ -178,8 +178,7 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
             else:
                 value = _CHECKS[parameter.kind](parameter, value)
             checked[parameter.python] = value
-        if check_combination := _COMBINATIONS.get(operation.type):
-            check_combination(checked)
+        _check_combination(operation.type, checked)
     except BadRequest as error:
         error.operation = operation.type
         raise
@@ -265,11 +264,9 @@ def _missing_message(parameter: Parameter) -> str:
 
 
 def _argument_hint(parameter: Parameter) -> str:
-    return (
-        ""
-        if parameter.name == parameter.python
-        else f"{parameter.name} is the argument {parameter.python} of the fetch function"
-    )
+    if parameter.name == parameter.python:
+        return ""
+    return f"{parameter.name} is the argument {parameter.python} of the fetch function"
 
 
 def _check_address(_: Parameter, value: Any) -> str:
@@ -334,22 +331,17 @@ def _check_usd(parameter: Parameter, value: Any) -> float:
     return float(value)
 
 
-def _check_flag(parameter: Parameter, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise unsent(f"{parameter.name} must be a boolean")
-    return value
-
-
-def _check_venue(parameter: Parameter, value: Any) -> str:
-    if not isinstance(value, str) or not _VENUE.fullmatch(value):
-        raise unsent(f"{parameter.name} must be 2 to 4 letters")
-    return value
-
-
-def _check_interval(parameter: Parameter, value: Any) -> str:
-    if not isinstance(value, str) or value not in INTERVALS:
-        names = ", ".join(INTERVALS)
-        raise unsent(f"{parameter.name} must be one of {names}, not {_shorten(value)}")
+def _check_simple(parameter: Parameter, value: Any) -> Any:
+    is_text = isinstance(value, str)
+    words = ""
+    if parameter.kind == "flag" and not isinstance(value, bool):
+        words = "be a boolean"
+    elif parameter.kind == "venue" and not (is_text and _VENUE.fullmatch(value)):
+        words = "be 2 to 4 letters"
+    elif parameter.kind == "interval" and not (is_text and value in INTERVALS):
+        words = f"be one of {', '.join(INTERVALS)}, not {_shorten(value)}"
+    if words:
+        raise unsent(f"{parameter.name} must {words}")
     return value
 
 
@@ -370,47 +362,34 @@ _CHECKS: Final[dict[str, Callable[[Parameter, Any], Any]]] = {
     "whole": _check_whole,
     "time": _check_whole,
     "usd": _check_usd,
-    "flag": _check_flag,
-    "venue": _check_venue,
-    "interval": _check_interval,
+    "flag": _check_simple,
+    "venue": _check_simple,
+    "interval": _check_simple,
     "order": _check_order_id,
 }
 
 
-def _check_batch(checked: Mapping[str, Any]) -> None:
-    if checked["dex"] == ALL_DEXES and (count := len(checked["users"])) > 100:
-        raise unsent(f"users must have at most 100 entries with {ALL_DEXES}, not {count}")
-
-
-def _check_book(checked: Mapping[str, Any]) -> None:
-    # ASSUMED: The service accepts a `mantissa` of 1, 2 or 5, and only with an `nSigFigs` of 5.
-    # Otherwise it returns 400.
-    if checked["mantissa"] is not None and checked["n_sig_figs"] != 5:
-        raise unsent("mantissa needs nSigFigs 5")
-    if checked["mantissa"] not in (None, 1, 2, 5):
-        raise unsent("mantissa must be 1, 2 or 5")
-
-
-def _check_open_interest(checked: Mapping[str, Any]) -> None:
-    if (checked["coin"] is None) == (checked["sector"] is None):
-        raise unsent("coin or sector parameter is required, and not both")
-    if INTERVALS[checked["interval"]] < MINUTE:
-        raise unsent("interval must be 1m or longer")
-
-
-def _check_weeks(checked: Mapping[str, Any]) -> None:
-    start, end = checked["start"], checked["end"]
-    if start is not None and end is not None and start > end:
-        raise unsent("endTime must be at or after startTime")
-
-
-_COMBINATIONS: Final[dict[str, Callable[[Mapping[str, Any]], None]]] = {
-    "batchClearinghouseStates": _check_batch,
-    "l2Book": _check_book,
-    "openInterestHistory": _check_open_interest,
-    "validatorAprHistory": _check_weeks,
-}
-"""Type of operation -> the check of parameters that depend on each other."""
+def _check_combination(type: str, checked: Mapping[str, Any]) -> None:
+    """Check parameters that depend on each other."""
+    if type == "batchClearinghouseStates" and checked["dex"] == ALL_DEXES:
+        if (count := len(checked["users"])) > 100:
+            raise unsent(f"users must have at most 100 entries with {ALL_DEXES}, not {count}")
+    elif type == "l2Book" and checked["mantissa"] is not None:
+        # ASSUMED: The service accepts a `mantissa` of 1, 2 or 5, and only with an `nSigFigs` of 5.
+        # Otherwise it returns 400.
+        if checked["n_sig_figs"] != 5:
+            raise unsent("mantissa needs nSigFigs 5")
+        if checked["mantissa"] not in (1, 2, 5):
+            raise unsent("mantissa must be 1, 2 or 5")
+    elif type == "openInterestHistory":
+        if (checked["coin"] is None) == (checked["sector"] is None):
+            raise unsent("coin or sector parameter is required, and not both")
+        if INTERVALS[checked["interval"]] < MINUTE:
+            raise unsent("interval must be 1m or longer")
+    elif type == "validatorAprHistory":
+        start, end = checked["start"], checked["end"]
+        if start is not None and end is not None and start > end:
+            raise unsent("endTime must be at or after startTime")
 
 
 def _shorten(value: Any, most: int = 80) -> str:

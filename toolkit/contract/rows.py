@@ -31,7 +31,7 @@ class ComposedRows(list[Any]):
         self.parts = [parts for _, parts in rows_and_parts]
 
 
-def _row(record: type[r.Record], *parts: Any, **values: Any) -> tuple[r.Record, tuple[Any, ...]]:
+def _row(record: type[r.Record], *parts: Any, **values: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return a row and its parts; a field without a value has that of the first part with one."""
     for name in record.__struct_fields__:
         if name not in values:
@@ -76,7 +76,7 @@ def _limit_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     if answer is None:
         return [], []
     coins = [r.CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap or ()]
-    return ComposedRows([_row(r.DexCaps, answer)]), coins
+    return [answer], coins
 
 
 def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
@@ -116,36 +116,27 @@ def _summary(state: Any) -> Any:
     return summary
 
 
-# A lax reader puts None into any field.
-_NULL: Final[Any] = None
-_NO_STATE: Final = r.ClearinghouseState(
-    **dict.fromkeys(r.ClearinghouseState.__struct_fields__, _NULL)
+_NO_STATE, _NO_SPOT_STATE, _NO_SUMMARY = (
+    _row(record)[0] for record in (r.ClearinghouseState, r.SpotContext, r.MarginSummary)
 )
-_NO_SPOT_STATE: Final = r.SpotContext(**dict.fromkeys(r.SpotContext.__struct_fields__, _NULL))
-_NO_SUMMARY: Final = r.MarginSummary(**dict.fromkeys(r.MarginSummary.__struct_fields__, _NULL))
 
 
 def _borrow_lend_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    tokens = [
-        r.TokenRow(token_index=index, state=state) for index, state in answer.token_to_state or ()
-    ]
-    return ComposedRows([_row(r.BorrowLendAccount, answer)]), tokens
+    pairs = answer.token_to_state or ()
+    return [answer], [r.TokenRow(token_index=index, state=state) for index, state in pairs]
 
 
 def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
-    user = parameters.get("user")
-    states: Any = [(user, answer)]
+    states: Any = [(parameters.get("user"), answer)]
     batch = r.BatchStates(successful_states=states, failed_wallets=[])
-    accounts, positions, _ = _batch_state_rows(batch, parameters)
-    return accounts, positions
+    return _batch_state_rows(batch, parameters)[:2]
 
 
 def _portfolio_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
-    user = parameters.get("user")
-    accounts, positions = _state_rows(answer.clearinghouse_state, parameters)
+    mode = ComposedRows([_row(r.ModeRow, answer, user=parameters.get("user"))])
     spot = answer.spot_clearinghouse_state
-    [balances] = ([],) if spot is None else _balance_rows(spot, parameters)
-    return ComposedRows([_row(r.ModeRow, answer, user=user)]), accounts, positions, balances
+    balances = ([],) if spot is None else _balance_rows(spot, parameters)
+    return mode, *_state_rows(answer.clearinghouse_state, parameters), *balances
 
 
 def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -218,7 +209,7 @@ def _vault_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     if answer is None:
         return [], [], []
     [history] = _portfolio_rows(answer.portfolio or (), parameters)
-    return ComposedRows([_row(r.VaultRow, answer)]), history, answer.followers or ()
+    return [answer], history, answer.followers or ()
 
 
 _RowFunction = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]

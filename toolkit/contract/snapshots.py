@@ -19,61 +19,24 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from types import GenericAlias
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import zstandard
 from msgspec import Raw
 
-from toolkit.contract.columns import Column, record_columns
+from toolkit.contract.columns import record_columns
 from toolkit.contract.compression import WINDOW, decompress, is_zstd
 from toolkit.contract.field_deviations import MOST_UNKNOWN, report_missing, report_unknown
+from toolkit.contract.fields import Field
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 
 if TYPE_CHECKING:
     from toolkit.contract.operations import Operation
 
-__all__ = [
-    "LIMIT",
-    "WireAccountSnapshot",
-    "WireTwapSnapshot",
-    "assemble",
-    "decode_snapshots",
-    "open_envelope",
-    "pack",
-]
-
 LIMIT: Final = 1 << 30
 """The default limit of the bytes that the snapshots of one answer may have, decompressed."""
-
-
-class WireAccountSnapshot(NamedTuple):
-    """The accounts of one collateral token, as they are on the wire.
-
-    - ``snapshot_id``: its identifier
-    - ``collateral_token``: the token, with ``<dex>:`` in front if it is about one dex
-    - ``users``: address -> (account_value, total_long_notional, total_short_notional, is_unified,
-      account_mode), and for portfolio-margin users also pm_ratio, pm_avail_by_branch as pairs of
-      token and number, pm_total_account_value
-    """
-
-    snapshot_id: str
-    collateral_token: str
-    users: Mapping[str, tuple[Any, ...]]
-
-
-class WireTwapSnapshot(NamedTuple):
-    """The TWAPs of one market, as they are on the wire.
-
-    - ``snapshot_id``: its identifier
-    - ``market_name``: the market, with ``<dex>:`` in front on builder-deployed dexes
-    - ``twaps``: 21 values each, in the order of the specification
-    """
-
-    snapshot_id: str
-    market_name: str
-    twaps: Sequence[tuple[Any, ...]]
 
 
 # -- The envelope -----------------------------------------------------------------------------
@@ -115,20 +78,14 @@ def _split_blobs(content: bytes) -> Iterator[memoryview]:
         raise AnswerInvalid(f"{len(content)} bytes are too few for the number of snapshots")
     (count,) = _WORD.unpack_from(content)
     for index in range(count):
-        if at + 4 > len(content):
+        begin = at + 4
+        at = begin + int.from_bytes(view[at:begin], "little")
+        if max(begin, at) > len(content):
             raise AnswerInvalid(
                 f"the body should have {count} snapshots, but it ends after {index}. Request it "
                 "again"
             )
-        (length,) = _WORD.unpack_from(content, at)
-        at += 4
-        if at + length > len(content):
-            raise AnswerInvalid(
-                f"snapshot {index + 1} of {count} should have {length} bytes, but "
-                f"only {len(content) - at} are left. Request it again"
-            )
-        yield view[at : at + length]
-        at += length
+        yield view[begin:at]
     if at != len(content):
         rest = count_text(len(content) - at, "byte follows", "bytes follow")
         raise AnswerInvalid(
@@ -136,17 +93,20 @@ def _split_blobs(content: bytes) -> Iterator[memoryview]:
         )
 
 
-def pack(snapshot: WireAccountSnapshot | WireTwapSnapshot, *, level: int = 1) -> bytes:
-    """Return one snapshot in the array form, as MessagePack compressed with zstd."""
-    if isinstance(snapshot, WireAccountSnapshot):
-        lengths, entries = {5, 8}, list(snapshot.users.values())
-    else:
-        lengths, entries = {21}, list(snapshot.twaps)
-    for entry in entries:
-        if len(entry) not in lengths:
-            allowed = " or ".join(map(str, sorted(lengths)))
-            raise ValueError(f"an entry must have {allowed} values, not {len(entry)}: {entry!r}")
-    return zstandard.ZstdCompressor(level=level).compress(_encoder.encode(tuple(snapshot)))
+def pack(
+    snapshot_id: str, name: str, entries: Mapping[str, Any] | Sequence[Any], *, level: int = 1
+) -> bytes:
+    """Return one snapshot in the array form, as MessagePack compressed with zstd.
+
+    - ``snapshot_id``: its identifier
+    - ``name``: the collateral token or the market, with ``<dex>:`` in front if it is of one dex
+    - ``entries``: address -> (account_value, total_long_notional, total_short_notional, is_unified,
+      account_mode), and for portfolio-margin users also pm_ratio, pm_avail_by_branch as pairs of
+      token and number, pm_total_account_value. Or TWAPs, with 21 values each, in the order of the
+      specification.
+    """
+    content = _encoder.encode((snapshot_id, name, entries))
+    return zstandard.ZstdCompressor(level=level).compress(content)
 
 
 def assemble(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
@@ -154,21 +114,14 @@ def assemble(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
 
     - ``blobs``: at least one result of `pack`
     """
-    if not blobs:
-        raise ValueError(
-            "an answer needs at least one snapshot; without one the service answers 404"
-        )
     # ASSUMED: Binary snapshots have the content type `application/octet-stream`. The specification
     # names none, and the readers of this package ignore it.
-    headers = {"Content-Type": "application/octet-stream"}
+    headers = {"content-type": "application/octet-stream"}
     if len(blobs) == 1:
-        headers |= {"x-payload-format": "msgpack", "Content-Encoding": "zstd"}
-        return headers, blobs[0]
+        return headers | {"x-payload-format": "msgpack", "content-encoding": "zstd"}, blobs[0]
     headers |= {"x-payload-format": "multi-zstd", "x-compression": "inner-zstd"}
-    parts = [_WORD.pack(len(blobs))]
-    for blob in blobs:
-        parts += [_WORD.pack(len(blob)), blob]
-    return headers, b"".join(parts)
+    sized = (_WORD.pack(len(blob)) + blob for blob in blobs)
+    return headers, _WORD.pack(len(blobs)) + b"".join(sized)
 
 
 # -- From MessagePack to columns --------------------------------------------------------------
@@ -186,21 +139,15 @@ _LONGEST: Final = 1_000  # letters of a name, and bytes of an unknown value that
 _Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Name = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
 _FEW: Final = msgspec.Meta(max_length=2 * MOST_UNKNOWN)
-_TYPES: Final[dict[str, Any]] = {
-    "number": float,
-    "integer": _Whole,
-    "time": _Whole,
-    "flag": bool,
-    "nested": list[tuple[str, float | None]],
+_TEXT: Final = (str, "large_string")
+_FORMS: Final[dict[str, tuple[Any, str]]] = {
+    "number": (float, "float64"),
+    "integer": (_Whole, "int64"),
+    "time": (_Whole, "int64"),
+    "flag": (bool, "bool"),
+    "nested": (list[tuple[str, float | None]], ""),
 }
-"""Family of a column -> the type of its values on the wire; text in all others."""
-_ARROW: Final = {
-    "number": "float64",
-    "integer": "int64",
-    "time": "int64",
-    "flag": "bool",
-    "nested": "",
-}
+"""Family of a column -> the type of its values on the wire, and in Arrow; text in all others."""
 
 _KEYS: Final = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
 """The keys of an account's values, if they are an object."""
@@ -263,7 +210,7 @@ def decode_snapshots(
     >>> from toolkit.contract.operations import OPERATIONS
     >>> accounts = OPERATIONS["accountValueSnapshots"]
     >>> users = {"0x" + "a" * 40: (150.5, 100.0, 0.0, False, 0)}
-    >>> headers, body = assemble([pack(WireAccountSnapshot("s1", "USDC", users))])
+    >>> headers, body = assemble([pack("s1", "USDC", users)])
     >>> decode_snapshots(accounts, headers, body)["account_value"].to_pylist()
     [150.5]
     """
@@ -403,7 +350,7 @@ class _Reader:
         branch = pa.struct([("token", pa.large_string()), ("available", pa.float64())])
         for place, column in enumerate(self._columns):
             values = self._flat[place :: len(self._columns)]
-            kind = _ARROW.get(column.kind.family, "large_string")
+            kind = _FORMS.get(column.kind.family, _TEXT)[1]
             self._chunks[place].append(pa.array(values, kind or pa.list_(branch)))
         self._user_chunks.append(pa.array(self._users, pa.large_string()))
         self._users, self._flat = [], []
@@ -445,7 +392,7 @@ class _Reader:
 
 @functools.cache
 def _list_decoder(
-    columns: tuple[Column, ...], least: int, is_object: bool
+    columns: tuple[Field, ...], least: int, is_object: bool
 ) -> "msgspec.msgpack.Decoder[list[Any]]":
     """Return a decoder of users and entries without unknown values.
 
@@ -453,7 +400,7 @@ def _list_decoder(
     """
     fields: list[Any] = []
     for place, column in enumerate(columns):
-        value = _TYPES.get(column.kind.family, str)
+        value = _FORMS.get(column.kind.family, _TEXT)[0]
         if not column.missing and column.default is None:  # a key
             fields.append((column.name, value))
         elif is_object or place >= least:

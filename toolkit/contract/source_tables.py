@@ -10,37 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
 
-from toolkit.contract.records import (
-    AccountValueRow,
-    AssetContext,
-    BorrowLend,
-    ClearinghouseState,
-    Delegation,
-    DelegatorEvent,
-    DelegatorReward,
-    DelegatorSummary,
-    Depth,
-    Fill,
-    FundingRate,
-    FundingRow,
-    L2Book,
-    LedgerUpdate,
-    LendInterest,
-    Meta,
-    OrderStatus,
-    OutcomeMeta,
-    PerpDex,
-    PerpDexLimits,
-    SlippageSample,
-    SpotContext,
-    SpotMeta,
-    SpotState,
-    SubAccountRow,
-    TwapRow,
-    UserFees,
-    UserRole,
-    VaultEquity,
-)
+from toolkit.contract import records as r
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +79,7 @@ class AccountSnapshot:
 
     snapshot_id: str
     time: int
-    values: Mapping[tuple[str, str], Sequence[AccountValueRow]]
+    values: Mapping[tuple[str, str], Sequence[r.AccountValueRow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +93,7 @@ class TwapSnapshot:
 
     snapshot_id: str
     time: int
-    twaps: Mapping[str, Sequence[TwapRow]]
+    twaps: Mapping[str, Sequence[r.TwapRow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,39 +189,39 @@ class Sources:
     now_ms: int
     label: str
     simulated: bool
-    fills: Iterable[tuple[str, Fill]] = ()
-    funding: Iterable[FundingRow] = ()
-    ledger: Iterable[tuple[str, LedgerUpdate]] = ()
-    orders: Iterable[tuple[str, OrderStatus]] = ()
+    fills: Iterable[tuple[str, r.Fill]] = ()
+    funding: Iterable[r.FundingRow] = ()
+    ledger: Iterable[tuple[str, r.LedgerUpdate]] = ()
+    orders: Iterable[tuple[str, r.OrderStatus]] = ()
     approvals: Iterable[Approval] = ()
-    slippage: Iterable[SlippageSample] = ()
-    metas: Mapping[str, Meta] = field(default_factory=dict)
-    contexts: Mapping[str, Sequence[AssetContext]] = field(default_factory=dict)
-    depth: Depth | None = None
-    states: Mapping[str, Mapping[str, ClearinghouseState]] = field(default_factory=dict)
+    slippage: Iterable[r.SlippageSample] = ()
+    metas: Mapping[str, r.Meta] = field(default_factory=dict)
+    contexts: Mapping[str, Sequence[r.AssetContext]] = field(default_factory=dict)
+    depth: r.Depth | None = None
+    states: Mapping[str, Mapping[str, r.ClearinghouseState]] = field(default_factory=dict)
     unavailable: frozenset[str] = frozenset()
-    limits: Mapping[str, PerpDexLimits] = field(default_factory=dict)
+    limits: Mapping[str, r.PerpDexLimits] = field(default_factory=dict)
     auctions: Sequence[Auction] = ()
     account_snapshots: Sequence[AccountSnapshot] = ()
     twap_snapshots: Sequence[TwapSnapshot] = ()
-    borrow_lend: Mapping[str, BorrowLend] = field(default_factory=dict)
-    lend_interest: Mapping[str, Sequence[LendInterest]] = field(default_factory=dict)
-    delegations: Mapping[str, Sequence[Delegation]] = field(default_factory=dict)
+    borrow_lend: Mapping[str, r.BorrowLend] = field(default_factory=dict)
+    lend_interest: Mapping[str, Sequence[r.LendInterest]] = field(default_factory=dict)
+    delegations: Mapping[str, Sequence[r.Delegation]] = field(default_factory=dict)
     rewards: Sequence[DailyReward] = ()
-    spot_meta: SpotMeta | None = None
-    spot_contexts: Sequence[SpotContext] = ()
-    spot_states: Mapping[str, SpotState] = field(default_factory=dict)
-    outcome_meta: OutcomeMeta | None = None
-    perp_dexes: Sequence[PerpDex] = ()
-    funding_rates: Mapping[str, Sequence[FundingRate]] = field(default_factory=dict)
-    books: Mapping[str, L2Book] = field(default_factory=dict)
-    stakes: Mapping[str, DelegatorSummary] = field(default_factory=dict)
-    stake_events: Mapping[str, Sequence[DelegatorEvent]] = field(default_factory=dict)
-    stake_rewards: Mapping[str, Sequence[DelegatorReward]] = field(default_factory=dict)
-    vault_equities: Mapping[str, Sequence[VaultEquity]] = field(default_factory=dict)
-    sub_accounts: Mapping[str, Sequence[SubAccountRow]] = field(default_factory=dict)
-    roles: Mapping[str, UserRole] = field(default_factory=dict)
-    fees: Mapping[str, UserFees] = field(default_factory=dict)
+    spot_meta: r.SpotMeta | None = None
+    spot_contexts: Sequence[r.SpotContext] = ()
+    spot_states: Mapping[str, r.SpotState] = field(default_factory=dict)
+    outcome_meta: r.OutcomeMeta | None = None
+    perp_dexes: Sequence[r.PerpDex] = ()
+    funding_rates: Mapping[str, Sequence[r.FundingRate]] = field(default_factory=dict)
+    books: Mapping[str, r.L2Book] = field(default_factory=dict)
+    stakes: Mapping[str, r.DelegatorSummary] = field(default_factory=dict)
+    stake_events: Mapping[str, Sequence[r.DelegatorEvent]] = field(default_factory=dict)
+    stake_rewards: Mapping[str, Sequence[r.DelegatorReward]] = field(default_factory=dict)
+    vault_equities: Mapping[str, Sequence[r.VaultEquity]] = field(default_factory=dict)
+    sub_accounts: Mapping[str, Sequence[r.SubAccountRow]] = field(default_factory=dict)
+    roles: Mapping[str, r.UserRole] = field(default_factory=dict)
+    fees: Mapping[str, r.UserFees] = field(default_factory=dict)
     valuations: Mapping[str, Sequence[Valuation]] = field(default_factory=dict)
     history: str = ""
 
@@ -262,7 +232,7 @@ class LiveTables(Protocol):
     Every result depends only on the present. Until it changes, it is the same object.
     """
 
-    def depth(self, now_ms: int) -> Depth:
+    def depth(self, now_ms: int) -> r.Depth:
         """Return the depth of all markets."""
 
     def account_values(self, now_ms: int) -> AccountSnapshot:

@@ -27,34 +27,6 @@ A 128-bit decimal has 38 digits; the other two leave room for sums."""
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """The facts about one field of a record.
-
-    - ``kind``: its kind
-    - ``prefix``: a prefix for the column names of a nested record, to keep them unique
-    - ``missing_reason``: why readers accept that the field is missing although the specification
-      requires it: which known answers do not have it
-    - ``column``: the name of the column, if it is not that of the field
-    - ``older_place_of``: the column that gets this value if the field at the newer place is empty
-    - ``beyond``: the section of docs/live_service.md about a field beyond the specification; 0 for
-      a field of the specification
-    - ``key``: whether every row must have the field. Any other field that is absent or null is a
-      missing value.
-    - ``is_presence``: whether the field is a flag that is true or absent. A reader takes absence
-      and null as false, so that the column is never missing.
-    """
-
-    kind: "Kind"
-    prefix: str = ""
-    missing_reason: str = ""
-    column: str = ""
-    older_place_of: str = ""
-    beyond: int = 0
-    key: bool = False
-    is_presence: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Kind:
     """A common meaning of values: its name, its family of columns and its unit."""
 
@@ -67,10 +39,13 @@ class Kind:
 
         - ``meaning``: one line for the docs; empty if the meanings in a nested record suffice
         - ``unit``: the unit, if it is not that of the kind
-        - ``facts``: the other facts of a `Note`
+        - ``facts``: further facts of `toolkit.contract.fields.Field`; ``column``, the name of the
+          column, if it is not that of the field; and ``is_presence``, whether the field is a flag
+          that is true or absent. A reader takes absence and null as false, so that the column is
+          never missing.
         """
         kind = Kind(self.name, self.family, unit) if unit else self
-        return msgspec.Meta(description=meaning, extra={"note": Note(kind, **facts)})
+        return msgspec.Meta(description=meaning, extra={"kind": kind, **facts})
 
 
 PRICE = Kind("price", "number", "USD per unit")
@@ -93,12 +68,3 @@ NESTED = Kind("nested", "nested")
 """A record whose fields become columns, or a value with parts in one cell."""
 ROWS = Kind("rows", "rows")
 """A list, or pairs; the entries become rows of a frame."""
-
-
-def field_note(annotation: object) -> Note | None:
-    """Return the note in an ``Annotated[...]``, or None if there is none."""
-    for meta in getattr(annotation, "__metadata__", ()):
-        if isinstance(meta, msgspec.Meta) and meta.extra and "note" in meta.extra:
-            note: Note = meta.extra["note"]
-            return note
-    return None

@@ -9,10 +9,9 @@ from typing import Any, get_args, get_origin
 import pandas as pd
 
 from toolkit.contract.answers import answer_rows, decode, encode
-from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import find_operation
-from toolkit.contract.fields import is_record
+from toolkit.contract.fields import is_record, record_fields
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import ClearinghouseState, Record
 from toolkit.contract.value_kinds import Numbers
@@ -78,9 +77,8 @@ def frame(
     """
     request = kind if isinstance(kind, Mapping) else {}
     operation = _operation_of(request.get("type") if request else kind)
-    if parts := [
-        column.name for column in table_columns(operation.tables[0]) if column.kind.family == "rows"
-    ]:
+    fields = record_fields(operation.tables[0].record) if is_record(kind) else ()
+    if parts := [field.name for field in fields if field.kind.family == "rows"]:
         raise TypeError(
             f"{operation.type} is not a row; it contains rows ({', '.join(parts)}). Pass the type "
             "of the operation whose answer it is"

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.contract.columns import Column
+from toolkit.contract.fields import Field
 from toolkit.contract.value_kinds import ADDRESS, Numbers
 from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
 
@@ -25,7 +25,7 @@ _LAST_DIGIT = Decimal(1).scaleb(-EXACT.scale)
 _WIDE = Context(prec=400)
 
 
-def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
+def column_dtype(column: Field, numbers: Numbers = "float") -> Any:
     """Return the dtype of a column, which is the same in every frame.
 
     Examples
@@ -40,17 +40,17 @@ def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
     return _form(column, numbers)[column.missing]
 
 
-def _form(column: Column, numbers: Numbers) -> tuple[Any, Any, Callable[[Any], Any]]:
+def _form(column: Field, numbers: Numbers) -> tuple[Any, Any, Callable[[Any], Any]]:
     family = column.kind.family
     return _FORMS[f"number, {numbers}" if family == "number" else family]
 
 
-def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
+def typed_array(column: Field, values: Any, numbers: Numbers) -> Any:
     """Return the values of one page as a typed array.
 
     Parameters
     ----------
-    column : Column
+    column : Field
         The column of the values.
     values : list, numpy.ndarray or pyarrow.Array
         The values; a missing value is None, or NaN in arrays of floats.
@@ -87,7 +87,7 @@ def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
+def join_arrays(column: Field, chunks: list[Any], numbers: Numbers) -> Any:
     """Return the array of a frame from the arrays of all pages of a column."""
     target = column_dtype(column, numbers)
     chunks = chunks or [typed_array(column, [], numbers)]
@@ -174,7 +174,7 @@ def _iso_array(values: Any) -> np.ndarray:
     return _millisecond_array(array.cast(pa.int64()))
 
 
-def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:
+def _cell_array(column: Field, values: Any, numbers: Numbers) -> pa.Array:
     arrow_type = cell_type(column.type, numbers)
     if numbers != "float" and not isinstance(values, list):
         values = values.to_pylist()  # Arrow's cast shows the noise of binary floats

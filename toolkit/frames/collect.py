@@ -7,8 +7,9 @@ from typing import Any, Literal
 import msgspec
 import pandas as pd
 
-from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.columns import table_columns
 from toolkit.contract.field_deviations import report_unknown, report_unreadable
+from toolkit.contract.fields import Field
 from toolkit.contract.operations import Operation, Table
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
@@ -125,7 +126,7 @@ class Collector:
                 arrays[column.name] = self._readable_array(column, cells, error)
         return len(next(iter(arrays.values()))), arrays, extras
 
-    def _readable_array(self, column: Column, cells: Any, error: Exception) -> Any:
+    def _readable_array(self, column: Field, cells: Any, error: Exception) -> Any:
         """Return the array of a column beyond the specification without its unreadable values.
 
         Of a column in the specification, raise AnswerInvalid with the first one.

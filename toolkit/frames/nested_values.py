@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.contract.columns import Column, record_columns
-from toolkit.contract.fields import is_record
+from toolkit.contract.columns import record_columns
+from toolkit.contract.fields import Field, is_record
 from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 
 EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)
@@ -87,7 +87,7 @@ def cell_value(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any,
     return _number_value(value, numbers)
 
 
-def field_type(column: Column, numbers: Numbers, inside: tuple[Any, ...] = ()) -> pa.DataType:
+def field_type(column: Field, numbers: Numbers, inside: tuple[Any, ...] = ()) -> pa.DataType:
     """Return the Arrow type of the values of a column."""
     if column.kind.family == "nested":
         return cell_type(column.type, numbers, inside)
@@ -96,7 +96,7 @@ def field_type(column: Column, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     return _OTHER.get(column.kind.family, TEXT)
 
 
-def _field_value(record: Any, column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> Any:
+def _field_value(record: Any, column: Field, numbers: Numbers, inside: tuple[Any, ...]) -> Any:
     value = record
     for name in column.wire.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -8,8 +8,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 import pyarrow as pa
 
-from toolkit.contract.columns import Column
-from toolkit.contract.fields import is_record
+from toolkit.contract.fields import Field, is_record
 from toolkit.display import snake_case
 from toolkit.frames.nested_values import STR, TEXT
 
@@ -62,12 +61,12 @@ def _raw_text(value: Any) -> str | None:
     return bytes(value).decode(errors="replace").strip()
 
 
-def gather_cell_extras(column: Column, cells: Sequence[Any]) -> ExtraValues:
+def gather_cell_extras(column: Field, cells: Sequence[Any]) -> ExtraValues:
     """Return the unknown fields of the records in the cells of a column.
 
     Parameters
     ----------
-    column : Column
+    column : Field
         A column whose cells are lists of records, such as the children of an order. Other columns
         have no such fields.
     cells : sequence

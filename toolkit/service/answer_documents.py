@@ -14,7 +14,7 @@ import zstandard
 from toolkit.contract import records, source_tables
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, dex_name_in
-from toolkit.contract.snapshots import WireAccountSnapshot, WireTwapSnapshot, pack
+from toolkit.contract.snapshots import pack
 from toolkit.contract.source_tables import Sources
 from toolkit.rules.staking import apr
 from toolkit.service.decimals import format_decimal
@@ -175,7 +175,7 @@ def account_value_documents(snapshot: source_tables.AccountSnapshot) -> Iterator
             users[user] = tuple(numbers)
         # Known of the live service: docs/live_service.md, section 8.
         name = f"{dex_name_in('rows', dex)}:{token}"
-        packed = pack(WireAccountSnapshot(snapshot.snapshot_id, name, users))
+        packed = pack(snapshot.snapshot_id, name, users)
         yield "account values", f"{canonical_dex(dex)}:{token}", packed
 
 
@@ -184,7 +184,7 @@ def twap_documents(snapshot: source_tables.TwapSnapshot) -> Iterator[Document]:
     yield "twaps at", "", _snapshot_metadata(snapshot.snapshot_id, snapshot.time)
     for market, rows in sorted(snapshot.twaps.items()):
         tuples = [msgspec.structs.astuple(row)[2:] for row in rows]
-        yield "twaps", market, pack(WireTwapSnapshot(snapshot.snapshot_id, market, tuples))
+        yield "twaps", market, pack(snapshot.snapshot_id, market, tuples)
 
 
 def _mid_prices(sources: Sources) -> dict[str, dict[str, str]]:

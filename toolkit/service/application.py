@@ -7,7 +7,7 @@ A socket (`toolkit.service.http`) and a transport in the same process
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -107,7 +107,7 @@ class Application:
             allowed = ", ".join(methods)
             message = f"Method {method[:16]} is not allowed; use {allowed}"
             refused = self.refuse(ServiceError(message, status=405))
-            return Response(405, {**refused.headers, "allow": allowed}, refused.content)
+            return replace(refused, headers={**refused.headers, "allow": allowed})
         if path == "/healthz":
             return json_response(b'{"status":"ok"}')
         try:
@@ -168,14 +168,12 @@ class Application:
             self.access.charge(key, _UNKNOWN_POINTS, at_ms=at_ms)
             return self.upstream.forward(content)
         whole, operation = operation, self.api.adapt(operation)
-        if is_strict:  # the specification has fixed points and no call limits
-            self.access.charge(key, operation.points, at_ms=at_ms)
-        else:
-            points = operation.points
-            if operation.scale:  # only then the points depend on the request and on the dexes
-                dexes = len(json.loads(self.store.document("dexes") or b'[""]'))
-                points = request_points(operation, body, dexes)
-            self.access.charge(key, points, at_ms=at_ms, operation=operation)
+        points = operation.points
+        if operation.scale and not is_strict:  # the specification has fixed points
+            dexes = len(json.loads(self.store.document("dexes") or b'[""]'))
+            points = request_points(operation, body, dexes)
+        limited = None if is_strict else operation  # it has no call limits either
+        self.access.charge(key, points, at_ms=at_ms, operation=limited)
         # A parameter that the API does not have is ignored, as its serde does.
         defaults = {item.python: item.default for item in whole.parameters}
         parameters = defaults | check_request(operation, body)
@@ -208,44 +206,33 @@ class Application:
             rows = msgspec.json.decode(content, type=list[msgspec.Raw])[: operation.most_rows]
             self.access.charge_rows(key, row_points(operation, len(rows)))
             content = encode(rows)
-        return Response(200, response.headers, content)
+        return replace(response, content=content)
 
     def add_source_headers(self, response: Response, now_ms: int | None = None) -> Response:
         """Return the response with headers that name its source and the present.
 
         A client computes ages and labels figures from these headers.
         """
-        about = self.store.about
-        source = SourceStatement(
-            self.now_ms() if now_ms is None else now_ms,
-            self.live is not None,
-            about["label"],
-            about["simulated"],
-            about["history"],
-        )
-        headers = {**response.headers, **write_source(source)}
-        return Response(response.status, headers, response.content)
+        now_ms = self.now_ms() if now_ms is None else now_ms
+        facts = (self.store.about[name] for name in ("label", "simulated", "history"))
+        source = write_source(SourceStatement(now_ms, self.live is not None, *facts))
+        return Response(response.status, {**response.headers, **source}, response.content)
 
 
 def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
     """Return the answer of the operation's handler."""
-    operation = request.operation
-    about = store.about
-    handler = HANDLERS.get(operation.type)
-    if handler is None:
-        raise ServiceError(f"not implemented: {operation.type}", status=501)
+    operation, about = request.operation, store.about
     if operation.extra and not operation.from_archive and not about["whole"]:
         raise BadRequest(
             f"{operation.type} cannot be answered: the data from which it is computed are not in "
             f"{about['label']}"
         )
     try:
-        answer = handler(store, request)
+        answer = HANDLERS[operation.type](store, request)
     except (NotReady, ServiceDown):
         if about["whole"]:
             raise
         raise BadRequest(  # recordings never change
             f"{operation.type} cannot be answered: no such data in {about['label']}"
         ) from None
-    headers = {"content-type": "application/json"}
-    return Response(200, headers, answer) if isinstance(answer, bytes) else answer
+    return json_response(answer) if isinstance(answer, bytes) else answer

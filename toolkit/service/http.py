@@ -123,30 +123,24 @@ class HttpServer:
 
     async def _serve(self, scope: Mapping[str, Any], receive: _Receive, send: _Send) -> None:
         """Answer one request: the application of ASGI."""
-        headers: dict[str, str] = {}
-        for raw_name, raw_value in scope["headers"]:
-            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         try:
-            response = await self._respond(scope, headers, receive)
+            response = await self._respond(scope, receive)
         except ServiceError as error:
             response = self._application.add_source_headers(error_response(error))
         fields = {**response.headers, "content-length": str(len(response.content))}
         if response.status == 408:
             fields["connection"] = "close"
-        await send(
-            {
-                "type": "http.response.start",
-                "status": response.status,
-                "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
-            }
-        )
+        pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
+        start = {"type": "http.response.start", "status": response.status, "headers": pairs}
+        await send(start)
         await send({"type": "http.response.body", "body": response.content})
 
-    async def _respond(
-        self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: _Receive
-    ) -> Response:
+    async def _respond(self, scope: Mapping[str, Any], receive: _Receive) -> Response:
         application, limits = self._application, self._application.limits
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in scope["headers"]:
+            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         check_host(headers.get("host"), self._hosts)
         machine = (scope.get("client") or [""])[0]
         key = application.admit(scope["method"], scope["path"], headers, machine)

@@ -19,7 +19,6 @@ from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.recorded_rows import build_record, check_values
 from toolkit.contract.requests import check_request
 from toolkit.contract.source_tables import Approval, Sources
-from toolkit.errors import BadRequest
 
 R = TypeVar("R", bound=records.Record)
 
@@ -33,17 +32,6 @@ _NOT_ALL: Final = (
     "them shows which ranges are complete"
 )
 
-
-_REFUSALS: Final = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    OSError,
-    BadRequest,
-)
 
 # ASSUMED: If a recorded fill or status event has no `txIndex`, the value is 0. All fills of one
 # millisecond therefore count as one transaction, and their recorded order is the order of
@@ -115,15 +103,13 @@ def read_recordings(folder: Path) -> Recordings:
         try:
             if not _add_recording(tables, path):
                 not_served.append(path.name)
-        except _REFUSALS as error:
+        except Exception as error:  # whatever is wrong with one file, the others are served
             damaged.append(f"{path.name}: {_describe_error(error)}")
     if len(not_served) + len(damaged) == len(paths):
-        reasons = [
-            *damaged,
-            *(f"{name}: no operation of the service returns these rows" for name in not_served),
-        ]
-        why = f": {'; '.join(reasons)}" if reasons else ": no file name ends in .json"
-        raise NoRecordings(f"There is no recording to serve in {folder}{why}")
+        words = ": no operation of the service returns these rows"
+        reasons = [*damaged, *(name + words for name in not_served)]
+        why = "; ".join(reasons) or "no file name ends in .json"
+        raise NoRecordings(f"There is no recording to serve in {folder}: {why}")
     states = [state for by_user in tables["states"].values() for state in by_user.values()]
     histories: dict[str, Any] = {
         table: [(user, row) for user, rows in tables[table].items() for row in rows]
@@ -166,9 +152,8 @@ def read_recordings(folder: Path) -> Recordings:
 
 
 def _describe_error(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return str(error) or type(error).__name__
+    words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return words or type(error).__name__
 
 
 def _add_recording(tables: _Tables, path: Path) -> bool:
@@ -182,9 +167,8 @@ def _add_recording(tables: _Tables, path: Path) -> bool:
     if type in _HISTORIES:
         table, record, order = _HISTORIES[type]
         user, defaults = request["user"].lower(), {"txIndex": 0} if "tx_index" in order else {}
-        rows = _merge_recordings(
-            tables[table].get(user, []), _read_rows(record, answer, **defaults)
-        )
+        read = _read_rows(record, answer, **defaults)
+        rows = _merge_recordings(tables[table].get(user, []), read)
         # Recordings are newest first, but in the order of execution within a millisecond. Sorting
         # is stable.
         tables[table][user] = sorted(rows, key=operator.attrgetter(*order))
@@ -193,15 +177,13 @@ def _add_recording(tables: _Tables, path: Path) -> bool:
         for row in _read_rows(records.FundingRow, answer, user=user):
             tables["funding"][row.time, user, row.delta.coin] = row
     elif type == "meta":
-        tables["metas"][_request_text(request, "dex", "")] = _read_record(records.Meta, answer)
+        tables["metas"][_text(request, "dex", "")] = _read_record(records.Meta, answer)
     elif type == "clearinghouseState":
-        state = _read_record(records.ClearinghouseState, answer)
-        states = tables["states"].setdefault(_request_text(request, "dex", ""), {})
-        states[request["user"].lower()] = state
+        state, dex = _read_record(records.ClearinghouseState, answer), _text(request, "dex", "")
+        tables["states"].setdefault(dex, {})[request["user"].lower()] = state
     elif type == "l2Book" and request.get("nSigFigs") is None:  # else its prices are rounded
         if answer is not None:
-            coin = _request_text(request, "coin")
-            tables["books"][coin] = _read_record(records.L2Book, answer)
+            tables["books"][_text(request, "coin")] = _read_record(records.L2Book, answer)
     else:
         key = request_key(type, check_request(operation, request))
         tables["answers"][key] = json.dumps(answer).encode()
@@ -222,12 +204,12 @@ def _read_rows(record: type[R], rows: list[Any], **defaults: Any) -> list[R]:
         try:
             filled = {name: value for name, value in defaults.items() if row.get(name) is None}
             found.append(_read_record(record, {**row, **filled}))
-        except _REFUSALS as error:
+        except Exception as error:
             raise ValueError(f"row {number}: {_describe_error(error)}") from error
     return found
 
 
-def _request_text(request: Mapping[str, Any], field: str, *default: str) -> str:
+def _text(request: Mapping[str, Any], field: str, *default: str) -> str:
     name = request.get(field, *default) if default else request[field]
     if not isinstance(name, str):
         raise ValueError(f"request: {field}: {name!r} is not text")

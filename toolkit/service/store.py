@@ -124,8 +124,7 @@ class Store:
 
     def document_keys(self, kind: str) -> list[str]:
         """Return the keys of the documents of a kind."""
-        rows = self.select_rows("SELECT key FROM document WHERE kind = ?", kind)
-        return [key for (key,) in rows]
+        return [key for (key,) in self.select_rows("SELECT key FROM document WHERE kind = ?", kind)]
 
     def close(self) -> None:
         """Close every connection. The store cannot be read afterwards."""
@@ -150,7 +149,10 @@ class Store:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = _open_read_only(self._path)
+            # `immutable`: nobody writes to a finished store, so SQLite needs no locks, no journal.
+            address = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"
+            connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+            connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
         try:
             yield connection
         finally:
@@ -251,14 +253,6 @@ def _read_checksums(file: BinaryIO) -> tuple[bytes, bytes]:
         return content[_CHECKSUM], checksum.to_bytes(4, "big")
 
 
-def _open_read_only(path: Path) -> sqlite3.Connection:
-    # `immutable`: nobody writes to a finished store, so SQLite needs no locks and no journal.
-    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
-    connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
-    return connection
-
-
 def _write_store(
     connection: sqlite3.Connection,
     parts: Iterable[Sources],
@@ -274,30 +268,26 @@ def _write_store(
     for part in parts:
         gc.disable()  # it would scan millions of records, which have no cycles
         try:
-            sources = _strict_sources(part) if strict else part
-            tables.fill_tables(connection, sources, strict=strict)
+            if strict:
+                for name in (field.name for field in fields(part)):
+                    old: Any = getattr(part, name)
+                    is_stream = name in _STREAMS
+                    new: Any = (
+                        map(drop_beyond_fields, old) if is_stream else drop_beyond_fields(old)
+                    )
+                    part = replace(part, **{name: new})
+                    del old, new
+            tables.fill_tables(connection, part, strict=strict)
         finally:
             if was_collecting:
                 gc.enable()
         about = {name: getattr(part, name) for name in _ABOUT}
         about |= {"strict": strict, "whole": not part.history}
         connection.commit()
-        del part, sources  # they must not be in memory while the next part is made
+        del part  # it must not be in memory while the next one is made
     if not about:
         raise ValueError("there are no sources to build a store from")
     connection.executescript(tables.INDEX)
     about["world"] = world() if callable(world) else world
     connection.execute("INSERT INTO about VALUES ('about', ?)", (msgspec.json.encode(about),))
     connection.commit()
-
-
-def _strict_sources(sources: Sources) -> Sources:
-    """Return tables whose records have no field beyond the specification."""
-    changes: dict[str, Any] = {}
-    for field in fields(sources):
-        table = getattr(sources, field.name)
-        if field.name in _STREAMS:
-            changes[field.name] = map(drop_beyond_fields, table)
-        elif (strict_table := drop_beyond_fields(table)) is not table:
-            changes[field.name] = strict_table
-    return replace(sources, **changes)

@@ -16,13 +16,13 @@ import operator
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 import zstandard
 
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.records import Fill, FundingRow, OrderStatus
+from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service.answer_documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OrderTracker
@@ -102,26 +102,39 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
         events = open_orders.track_events(events)
         fills = totals.count_fills(open_orders.track_fills(fills))
     # Orders come first: the fills then reduce the sizes of the orders that are open.
-    _insert_statuses(connection, events, accounts)
+    statuses, routed = [], []
+    for row, place, user, event in _write_account_rows(connection, "status", events):
+        account, time, tx = accounts[user], event.status_timestamp, event.tx_index or 0
+        statuses.append((account, time, tx, row))
+        if isinstance(event.builder, str):
+            routed.append((event.builder, time, tx, place, row, account))
+    _insert(connection, "status", statuses)
+    _insert(connection, "routed_status", sorted(routed))
     _insert_fills(connection, fills, accounts, approvals)
-    funding_rows = _insert_funding(connection, sources.funding, approvals)
+    # Neighbours of one account share blocks, so a page of a builder's few users reads few blocks.
+    payments = sorted(sources.funding, key=operator.attrgetter("user"))
+    numbered = list(enumerate(payments, write_texts(connection, "funding", payments)))
+    approved = [
+        (builder, paid.time, paid.user, paid.delta.coin, row)
+        for row, paid in numbered
+        for builder in _builders_at(approvals, paid.user, paid.time)
+    ]
+    _insert(connection, "approved_funding", sorted(approved))
     ledger = _write_account_rows(connection, "ledger", sources.ledger)
-    connection.executemany(
-        "INSERT INTO ledger VALUES (?,?,?)",
-        ((accounts[user], update.time, row) for row, _, user, update in ledger),
-    )
+    updates = ((accounts[user], update.time, row) for row, _, user, update in ledger)
+    _insert(connection, "ledger", updates)
     samples = list(sources.slippage)
     first = write_texts(connection, "slippage", samples)
-    connection.executemany(
-        "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
-        ((s.coin, s.amount_usd, s.timestamp, row) for row, s in enumerate(samples, first)),
-    )
+    keys = ((s.coin, s.amount_usd, s.timestamp, row) for row, s in enumerate(samples, first))
+    _insert(connection, "slippage", keys, "REPLACE")
+    documents = usual_documents(sources)
     if not strict:
-        rows = sorted((accounts[user], time, row) for user, time, row in funding_rows)
-        connection.executemany("INSERT INTO user_funding VALUES (?,?,?)", rows)
+        own = sorted((accounts[paid.user], paid.time, row) for row, paid in numbered)
+        _insert(connection, "user_funding", own)
+        _insert_totals(connection, totals)
+        documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
     try:
-        new = ((number, address) for address, number in accounts.items())
-        connection.executemany("INSERT INTO account VALUES (?,?)", new)
+        _insert(connection, "account", ((number, user) for user, number in accounts.items()))
     except sqlite3.IntegrityError:
         # The rows of such an account would not be neighbours, so no page would be one range.
         select = "SELECT address FROM account WHERE id <= ?"
@@ -130,17 +143,22 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
             f"account {min(earlier & accounts.keys())} has rows in two parts of the sources; it "
             "may be in one only"
         ) from None
-    documents = usual_documents(sources)
-    if not strict:
-        _insert_totals(connection, totals)
-        documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
-    connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", documents)
+    _insert(connection, "document", documents, "REPLACE")
 
 
-BuilderInterval = tuple[str, int, int | None]
-"""Builder, first millisecond, first millisecond after the approval (None: it has no end)."""
+def _insert(
+    connection: sqlite3.Connection,
+    table: str,
+    rows: Iterable[tuple[Any, ...]],
+    verb: Literal["INSERT", "REPLACE"] = "INSERT",
+) -> None:
+    """Insert rows into a table; with REPLACE, the last row with a key counts."""
+    width = len(connection.execute(f"SELECT * FROM {table} LIMIT 0").description)
+    connection.executemany(f"{verb} INTO {table} VALUES ({','.join('?' * width)})", rows)
 
-_Intervals = dict[str, list[BuilderInterval]]
+
+_Intervals = dict[str, list[tuple[str, int, int | None]]]
+"""User -> builder, first millisecond, first one after the approval (None: it has no end)."""
 
 
 def approval_intervals(approvals: Iterable[Approval]) -> _Intervals:
@@ -156,7 +174,7 @@ def approval_intervals(approvals: Iterable[Approval]) -> _Intervals:
     {'0xuser': [('0xbuilder', 5, 9)]}
     """
     since: dict[tuple[str, str], int] = {}
-    intervals: dict[str, list[BuilderInterval]] = defaultdict(list)
+    intervals: _Intervals = defaultdict(list)
     for approval in sorted(approvals, key=operator.attrgetter("time", "tx_index")):
         pair = (approval.user, approval.builder)
         if approval.approved:
@@ -225,29 +243,10 @@ def _insert_fills(
                 liquidations.append((time, tx, place, row, account, routed, venue, fill.coin))
             yield account, time, tx, row, dex_of(fill.coin), routed, venue
 
-    connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?)", rows())
-    approved.sort(key=lambda row: row[:4])
-    connection.executemany("INSERT INTO approved_fill VALUES (?,?,?,?,?,?,?,?)", approved)
-    through.sort()
-    connection.executemany("INSERT INTO routed_fill VALUES (?,?,?,?,?,?,?)", through)
-    connection.executemany("INSERT INTO liquidation VALUES (?,?,?,?,?,?,?,?)", liquidations)
-
-
-def _insert_funding(
-    connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: _Intervals
-) -> list[tuple[str, int, int]]:
-    """Insert funding rows, and return user, time and row number of each."""
-    approved: list[tuple[Any, ...]] = []
-    # Neighbours of one account share blocks, so a page of a builder's few users reads few blocks.
-    records, rows = sorted(funding, key=operator.attrgetter("user")), []
-    first = write_texts(connection, "funding", records)
-    for row, record in enumerate(records, first):
-        rows.append((record.user, record.time, row))
-        for builder in _builders_at(approvals, record.user, record.time):
-            approved.append((builder, record.time, record.user, record.delta.coin, row))
-    approved.sort()
-    connection.executemany("INSERT INTO approved_funding VALUES (?,?,?,?,?)", approved)
-    return rows
+    _insert(connection, "fill", rows())
+    _insert(connection, "approved_fill", sorted(approved, key=lambda row: row[:4]))
+    _insert(connection, "routed_fill", sorted(through))
+    _insert(connection, "liquidation", liquidations)
 
 
 def _insert_totals(connection: sqlite3.Connection, totals: TradeTotals) -> None:
@@ -256,31 +255,7 @@ def _insert_totals(connection: sqlite3.Connection, totals: TradeTotals) -> None:
     minutes = {coin: list(minutes.values()) for coin, minutes in totals.minutes.items()}
     by_table: dict[str, Any] = {"minutes": minutes, "interest": totals.interest}
     for table, coins in by_table.items():
-        connection.executemany(
-            f"INSERT INTO {table} VALUES (?,?,?)",
-            (
-                (coin, last + 1, compress(msgspec.msgpack.encode(content)))
-                for coin, content in coins.items()
-            ),
-        )
-    volumes = (
-        (user, day, str(taker), str(maker))
-        for (user, day), (taker, maker) in totals.volumes.items()
-    )
-    connection.executemany("INSERT INTO volume VALUES (?,?,?,?)", volumes)
-
-
-def _insert_statuses(
-    connection: sqlite3.Connection,
-    orders: Iterable[tuple[str, OrderStatus]],
-    accounts: dict[str, int],
-) -> None:
-    rows: list[tuple[Any, ...]] = []
-    routed: list[tuple[Any, ...]] = []
-    for row, place, user, event in _write_account_rows(connection, "status", orders):
-        account, time, tx = accounts[user], event.status_timestamp, event.tx_index or 0
-        rows.append((account, time, tx, row))
-        if isinstance(event.builder, str):
-            routed.append((event.builder, time, tx, place, row, account))
-    connection.executemany("INSERT INTO status VALUES (?,?,?,?)", rows)
-    connection.executemany("INSERT INTO routed_status VALUES (?,?,?,?,?,?)", sorted(routed))
+        texts = ((coin, compress(msgspec.msgpack.encode(part))) for coin, part in coins.items())
+        _insert(connection, table, ((coin, last + 1, text) for coin, text in texts))
+    volumes = ((*key, *map(str, both)) for key, both in totals.volumes.items())
+    _insert(connection, "volume", volumes)

@@ -83,42 +83,33 @@ class TradeTotals:
             if fill.dir not in _CONVERSION and fill.px and fill.sz:
                 self._count_fill(user, fill)
             if self._is_perp(fill.coin) and fill.start_position and fill.sz:
-                self._count_interest(user, fill)
+                start, size = Decimal(fill.start_position), Decimal(fill.sz)
+                changes = self.interest[fill.coin]
+                if (user, fill.coin) not in self._seen:
+                    self._seen.add((user, fill.coin))
+                    changes[0] += abs(start)
+                end = start + (size if fill.side == "B" else -size)
+                changes[fill.time // MINUTE] += abs(end) - abs(start)
             if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
                 self.builder_fees[fill.builder] += Decimal(fill.builder_fee)
             yield user, fill
 
-    def _count_interest(self, user: str, fill: Fill) -> None:
-        start, size = Decimal(fill.start_position), Decimal(fill.sz)
-        changes = self.interest[fill.coin]
-        if (user, fill.coin) not in self._seen:
-            self._seen.add((user, fill.coin))
-            changes[0] += abs(start)
-        end = start + (size if fill.side == "B" else -size)
-        changes[fill.time // MINUTE] += abs(end) - abs(start)
-
     def _count_fill(self, user: str, fill: Fill) -> None:
-        sz = Decimal(fill.sz)
-        day = self.volumes[user, fill.time // DAY]
-        day[0 if fill.crossed else 1] += sz * Decimal(fill.px)
+        sz, px = Decimal(fill.sz), fill.px
+        self.volumes[user, fill.time // DAY][0 if fill.crossed else 1] += sz * Decimal(px)
         if not fill.crossed:
             return  # the fill on the other side counts the trade
         minutes, number = self.minutes[fill.coin], fill.time // self._span
         key = (fill.time, fill.tx_index or 0)
-        px = fill.px
-        minute = minutes.get(number)
-        if minute is None:
+        if (minute := minutes.get(number)) is None:
             minutes[number] = MinuteCandle(number, key, key, px, px, px, px, sz, 1)
             return
         minute.last, minute.close = key, px
         minute.volume += sz
         minute.trades += 1
-        if px not in (minute.high, minute.low):
-            value = Decimal(px)
-            if value > Decimal(minute.high):
-                minute.high = px
-            elif value < Decimal(minute.low):
-                minute.low = px
+        if px not in (minute.high, minute.low):  # the older one stays if they are equal
+            minute.high = max(minute.high, px, key=Decimal)
+            minute.low = min(minute.low, px, key=Decimal)
 
 
 def is_liquidated(user: str, fill: Fill) -> bool:
@@ -187,10 +178,9 @@ def make_candles(
     for minute in minutes:
         by_begin[interval_begin(minute.minute * span, interval)].append(minute)
     begins = [b for b in sorted(by_begin) if b <= end and interval_end(b, interval) >= start]
-    candles = []
-    for begin in begins[-_MOST_CANDLES:]:
-        total = merge_minutes(by_begin[begin])
-        candle = Candle(
+    totals = {begin: merge_minutes(by_begin[begin]) for begin in begins[-_MOST_CANDLES:]}
+    return [
+        Candle(
             start_time=begin,
             end_time=interval_end(begin, interval),
             coin=coin,
@@ -202,8 +192,8 @@ def make_candles(
             volume=format_decimal(total.volume),
             trades=total.trades,
         )
-        candles.append(candle)
-    return candles
+        for begin, total in totals.items()
+    ]
 
 
 def open_interest(

@@ -1,103 +1,14 @@
 """The records of the wire, by topic; each is a `msgspec.Struct`."""
 
-from toolkit.contract.records.accounts import (
-    AccountRow,
-    ApiUsage,
-    AssetPosition,
-    BatchStates,
-    BatchStatesByDex,
-    BorrowLend,
-    BorrowLendAccount,
-    ClearinghouseState,
-    CumFunding,
-    FailedRow,
-    LendInterest,
-    LendPosition,
-    Leverage,
-    MarginSummary,
-    ModeRow,
-    Portfolio,
-    PortfolioRow,
-    PortfolioState,
-    PortfolioStateByDex,
-    Position,
-    PositionRow,
-    SubAccount,
-    SubAccountRow,
-    TokenRow,
-    TokenState,
-    UserFees,
-    UserRateLimit,
-    UserRole,
-    VaultDetails,
-    VaultEquity,
-    VaultFollower,
-    VaultRow,
-)
-from toolkit.contract.records.fills import Fill, Liquidation, TwapSliceFill, TwapSliceRow
-from toolkit.contract.records.ledger import (
-    DELTA_FIELDS,
-    FundingDelta,
-    FundingRow,
-    LedgerDelta,
-    LedgerUpdate,
-    LiquidatedPosition,
-)
-from toolkit.contract.records.market import (
-    AssetContext,
-    AuctionStatus,
-    BookLevel,
-    BookLevelRow,
-    Candle,
-    CoinCapRow,
-    ContextRow,
-    Depth,
-    DepthLevel,
-    DepthRow,
-    DexCaps,
-    ExchangeStatus,
-    FundingRate,
-    L2Book,
-    MarginTable,
-    MarginTier,
-    MarginTierRow,
-    MarketDepth,
-    Meta,
-    MetaRow,
-    MidRow,
-    OpenInterest,
-    PerpAsset,
-    PerpDex,
-    PerpDexLimits,
-    PredictedFunding,
-    PredictedFundingRow,
-    SlippageSample,
-)
-from toolkit.contract.records.orders import OpenOrder, Order, OrderLookup, OrderStatus
-from toolkit.contract.records.record import Record
-from toolkit.contract.records.snapshots import (
-    AccountValueRow,
-    BranchMargin,
-    SnapshotMetadata,
-    TwapRow,
-)
-from toolkit.contract.records.spot import (
-    Outcome,
-    OutcomeMeta,
-    OutcomeQuestion,
-    SpotBalance,
-    SpotContext,
-    SpotMarketRow,
-    SpotMeta,
-    SpotPair,
-    SpotState,
-    SpotToken,
-)
-from toolkit.contract.records.staking import (
-    Delegation,
-    DelegatorEvent,
-    DelegatorReward,
-    DelegatorSummary,
-    ValidatorWeek,
-)
-from toolkit.contract.records.trades import CompletedTrade, PnlSummary
+# ruff: noqa: F403 - each module has nothing but records
+
+from toolkit.contract.records.accounts import *
+from toolkit.contract.records.fills import *
+from toolkit.contract.records.ledger import *
+from toolkit.contract.records.market import *
+from toolkit.contract.records.orders import *
+from toolkit.contract.records.record import *
+from toolkit.contract.records.snapshots import *
+from toolkit.contract.records.spot import *
+from toolkit.contract.records.staking import *
+from toolkit.contract.records.trades import *

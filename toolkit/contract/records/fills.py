@@ -4,22 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
+from toolkit.contract import value_kinds as k
 from toolkit.contract.records.record import Record, Text
-from toolkit.contract.value_kinds import (
-    ADDRESS,
-    AMOUNT,
-    COIN,
-    COUNT,
-    FLAG,
-    ID,
-    NESTED,
-    PRICE,
-    SIZE,
-    TEXT,
-    TIME,
-    USD,
-    WORD,
-)
 
 _OLD = "recordings of 2023 and the mirrored API lack it"
 
@@ -27,77 +13,72 @@ _OLD = "recordings of 2023 and the mirrored API lack it"
 class Liquidation(Record, kw_only=True):
     """The liquidation that a fill is part of; both sides of the trade have it."""
 
-    liquidated_user: Annotated[Text, ADDRESS("account that is liquidated", beyond=2)] = UNSET
+    liquidated_user: Annotated[Text, k.ADDRESS("account that is liquidated", beyond=2)] = UNSET
     mark_px: Annotated[
-        str, PRICE("mark price of the liquidation", column="liquidation_mark_px", beyond=2)
+        str, k.PRICE("mark price of the liquidation", column="liquidation_mark_px", beyond=2)
     ]
-    method: Annotated[str, WORD("market or backstop", column="liquidation_method", beyond=2)]
+    method: Annotated[str, k.WORD("market or backstop", column="liquidation_method", beyond=2)]
 
 
 class Fill(Record, kw_only=True):
     """One fill: the execution of an order or of a part of it."""
 
     coin: Annotated[
-        str, COIN("name of the market; `<dex>:` in front on a builder-deployed dex", key=True)
+        str, k.COIN("name of the market; `<dex>:` in front on a builder-deployed dex", key=True)
     ]
-    px: Annotated[str, PRICE("fill price", key=True)]
-    sz: Annotated[str, SIZE("fill size", key=True)]
-    side: Annotated[str, WORD("A (sell) or B (buy)", key=True)]
-    time: Annotated[int, TIME("fill time", key=True)]
-    start_position: Annotated[str, SIZE("position before the fill; negative: short")]
-    dir: Annotated[str, WORD("direction, e.g. Open Long, Close Short, Settlement")]
+    px: Annotated[str, k.PRICE("fill price", key=True)]
+    sz: Annotated[str, k.SIZE("fill size", key=True)]
+    side: Annotated[str, k.WORD("A (sell) or B (buy)", key=True)]
+    time: Annotated[int, k.TIME("fill time", key=True)]
+    start_position: Annotated[str, k.SIZE("position before the fill; negative: short")]
+    dir: Annotated[str, k.WORD("direction, e.g. Open Long, Close Short, Settlement")]
     closed_pnl: Annotated[
-        str, USD("closed PnL of the fill, before fees and funding; negative: a loss")
+        str, k.USD("closed PnL of the fill, before fees and funding; negative: a loss")
     ]
-    hash: Annotated[str, TEXT("transaction hash")]
-    oid: Annotated[int, ID("order id; repeats in partial fills", key=True)]
-    crossed: Annotated[bool, FLAG("whether the order crossed the spread (taker)")]
+    hash: Annotated[str, k.TEXT("transaction hash")]
+    oid: Annotated[int, k.ID("order id; repeats in partial fills", key=True)]
+    crossed: Annotated[bool, k.FLAG("whether the order crossed the spread (taker)")]
     fee: Annotated[
         str,
-        AMOUNT(
+        k.AMOUNT(
             "fee paid, including builder and deployer fee; negative: received", unit="fee token"
         ),
     ]
-    tid: Annotated[int, ID("trade id; 0 on dust conversions", missing_reason=_OLD)]
-    cloid: Annotated[Text, TEXT("client order id")] = UNSET
-    builder_fee: Annotated[Text, AMOUNT("part of fee for the builder", unit="fee token")] = UNSET
+    tid: Annotated[int, k.ID("trade id; 0 on dust conversions", missing_reason=_OLD)]
+    cloid: Annotated[Text, k.TEXT("client order id")] = UNSET
+    builder_fee: Annotated[Text, k.AMOUNT("part of fee for the builder", unit="fee token")] = UNSET
     deployer_fee: Annotated[
-        Text, AMOUNT("part of fee for the dex deployer; builder-deployed dexes", unit="fee token")
+        Text, k.AMOUNT("part of fee for the dex deployer; builder-deployed dexes", unit="fee token")
     ] = UNSET
     priority_gas: Annotated[
-        Text, AMOUNT("priority gas fee in HYPE, the native token of the chain", unit="native token")
+        Text,
+        k.AMOUNT("priority gas fee in HYPE, the native token of the chain", unit="native token"),
     ] = UNSET
-    fee_token: Annotated[str, COIN("token the fee is paid in, e.g. USDC", missing_reason=_OLD)]
-    builder: Annotated[str | UnsetType | None, ADDRESS("builder the order was routed through")] = (
-        UNSET
-    )
+    fee_token: Annotated[str, k.COIN("token the fee is paid in, e.g. USDC", missing_reason=_OLD)]
+    builder: Annotated[
+        str | UnsetType | None, k.ADDRESS("builder the order was routed through")
+    ] = UNSET
     twap_id: Annotated[
         int | None,
-        ID("TWAP order id; missing if the fill is not part of a TWAP order", missing_reason=_OLD),
+        k.ID("TWAP order id; missing if the fill is not part of a TWAP order", missing_reason=_OLD),
     ]
-    tx_index: Annotated[int, COUNT("transaction index", missing_reason=_OLD)]
-    venue: Annotated[Text, WORD("venue of an outcome market")] = UNSET
-    user: Annotated[Text, ADDRESS("user who made the fill")] = UNSET
+    tx_index: Annotated[int, k.COUNT("transaction index", missing_reason=_OLD)]
+    venue: Annotated[Text, k.WORD("venue of an outcome market")] = UNSET
+    user: Annotated[Text, k.ADDRESS("user who made the fill")] = UNSET
     liquidation: Annotated[
-        Liquidation | UnsetType, NESTED("the liquidation that the fill is part of", beyond=2)
+        Liquidation | UnsetType, k.NESTED("the liquidation that the fill is part of", beyond=2)
     ] = UNSET
     fee_trial_escrow: Annotated[
-        Text, AMOUNT("part of fee that a fee trial holds back", unit="fee token", beyond=1)
+        Text, k.AMOUNT("part of fee that a fee trial holds back", unit="fee token", beyond=1)
     ] = UNSET
     liquidation_mark_px: Annotated[
-        Text, PRICE("mark price of the liquidation", older_place_of="liquidation_mark_px", beyond=1)
+        Text,
+        k.PRICE("mark price of the liquidation", older_place_of="liquidation_mark_px", beyond=1),
     ] = UNSET
 
 
 class TwapSliceFill(Record, kw_only=True):
     """A fill of a TWAP order."""
 
-    fill: Annotated[Fill, NESTED("the fill", key=True)]
-    twap_id: Annotated[int, ID("TWAP order id")]
-
-
-class TwapSliceRow(Record, kw_only=True):
-    """A fill of a TWAP order, as a row."""
-
-    fill: Annotated[Fill, NESTED("the fill", key=True)]
-    twap_id: Annotated[int, ID("TWAP order id")]
+    fill: Annotated[Fill, k.NESTED("the fill", key=True)]
+    twap_id: Annotated[int, k.ID("TWAP order id")]

@@ -8,33 +8,20 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, UnsetType
 
+from toolkit.contract import value_kinds as k
 from toolkit.contract.records.record import Record, Text
-from toolkit.contract.value_kinds import (
-    ADDRESS,
-    AMOUNT,
-    COIN,
-    COUNT,
-    FLAG,
-    NESTED,
-    RATE,
-    SIZE,
-    TEXT,
-    TIME,
-    USD,
-    WORD,
-)
 
 
 class FundingDelta(Record, kw_only=True):
     """The amount and the reason of one funding payment."""
 
-    type: Annotated[str, WORD("always funding")]
-    coin: Annotated[str, COIN("name of the market", key=True)]
-    usdc: Annotated[str, USD("amount received; negative if paid", key=True)]
-    szi: Annotated[str, SIZE("position at funding time; negative: short")]
-    funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
+    type: Annotated[str, k.WORD("always funding")]
+    coin: Annotated[str, k.COIN("name of the market", key=True)]
+    usdc: Annotated[str, k.USD("amount received; negative if paid", key=True)]
+    szi: Annotated[str, k.SIZE("position at funding time; negative: short")]
+    funding_rate: Annotated[str, k.RATE("funding rate applied; positive: longs pay")]
     n_samples: Annotated[
-        int | UnsetType | None, COUNT("number of payments in the row; missing: one", beyond=5)
+        int | UnsetType | None, k.COUNT("number of payments in the row; missing: one", beyond=5)
     ] = UNSET
 
 
@@ -43,64 +30,68 @@ class FundingRow(Record, kw_only=True):
 
     user: Annotated[
         str,
-        ADDRESS(
+        k.ADDRESS(
             "account that pays or receives; see the sign of `usdc`",
             missing_reason="funding rows of a single user lack it",
         ),
     ]
-    time: Annotated[int, TIME("time of the funding payment", key=True)]
-    hash: Annotated[str, TEXT("always the zero hash")]
-    delta: Annotated[FundingDelta, NESTED("the payment", key=True)]
+    time: Annotated[int, k.TIME("time of the funding payment", key=True)]
+    hash: Annotated[str, k.TEXT("always the zero hash")]
+    delta: Annotated[FundingDelta, k.NESTED("the payment", key=True)]
 
 
 class LiquidatedPosition(Record, kw_only=True):
     """A position that a liquidation took."""
 
-    coin: Annotated[str, COIN("name of the market")]
-    szi: Annotated[str, SIZE("position size; negative: short")]
+    coin: Annotated[str, k.COIN("name of the market")]
+    szi: Annotated[str, k.SIZE("position size; negative: short")]
 
 
 class LedgerDelta(Record, kw_only=True):
     """The change of one ledger update; its fields depend on its type."""
 
-    type: Annotated[str, WORD("type of the update", key=True)]
-    amount: Annotated[Text, AMOUNT("amount; type and parties show its direction")] = UNSET
-    token: Annotated[Text, COIN("token symbol")] = UNSET
-    usdc: Annotated[Text, USD("amount in USDC, if the row has no `amount`")] = UNSET
-    usdc_value: Annotated[Text, USD("value in USD")] = UNSET
-    user: Annotated[Text, ADDRESS("sender or source")] = UNSET
-    destination: Annotated[Text, ADDRESS("destination address")] = UNSET
-    destination_dex: Annotated[Text, WORD("destination dex; empty: native perps, or spot")] = UNSET
-    source_dex: Annotated[Text, WORD("source dex; empty: native perps, or spot")] = UNSET
-    fee: Annotated[Text, AMOUNT("fee", unit="fee token")] = UNSET
-    fee_token: Annotated[Text, COIN("fee token; may be empty")] = UNSET
-    native_token_fee: Annotated[Text, AMOUNT("native token fee", unit="native token")] = UNSET
-    nonce: Annotated[int | UnsetType | None, COUNT("nonce")] = UNSET
-    to_perp: Annotated[bool | UnsetType, FLAG("whether the transfer is from spot to perps")] = UNSET
-    liquidated_ntl_pos: Annotated[Text, USD("liquidated notional")] = UNSET
-    account_value: Annotated[Text, USD("account value at liquidation; may be negative")] = UNSET
-    leverage_type: Annotated[Text, WORD("Cross or Isolated")] = UNSET
+    type: Annotated[str, k.WORD("type of the update", key=True)]
+    amount: Annotated[Text, k.AMOUNT("amount; type and parties show its direction")] = UNSET
+    token: Annotated[Text, k.COIN("token symbol")] = UNSET
+    usdc: Annotated[Text, k.USD("amount in USDC, if the row has no `amount`")] = UNSET
+    usdc_value: Annotated[Text, k.USD("value in USD")] = UNSET
+    user: Annotated[Text, k.ADDRESS("sender or source")] = UNSET
+    destination: Annotated[Text, k.ADDRESS("destination address")] = UNSET
+    destination_dex: Annotated[Text, k.WORD("destination dex; empty: native perps, or spot")] = (
+        UNSET
+    )
+    source_dex: Annotated[Text, k.WORD("source dex; empty: native perps, or spot")] = UNSET
+    fee: Annotated[Text, k.AMOUNT("fee", unit="fee token")] = UNSET
+    fee_token: Annotated[Text, k.COIN("fee token; may be empty")] = UNSET
+    native_token_fee: Annotated[Text, k.AMOUNT("native token fee", unit="native token")] = UNSET
+    nonce: Annotated[int | UnsetType | None, k.COUNT("nonce")] = UNSET
+    to_perp: Annotated[bool | UnsetType, k.FLAG("whether the transfer is from spot to perps")] = (
+        UNSET
+    )
+    liquidated_ntl_pos: Annotated[Text, k.USD("liquidated notional")] = UNSET
+    account_value: Annotated[Text, k.USD("account value at liquidation; may be negative")] = UNSET
+    leverage_type: Annotated[Text, k.WORD("Cross or Isolated")] = UNSET
     liquidated_positions: Annotated[
-        list[LiquidatedPosition] | UnsetType, NESTED("the liquidated positions")
+        list[LiquidatedPosition] | UnsetType, k.NESTED("the liquidated positions")
     ] = UNSET
-    vault: Annotated[Text, ADDRESS("vault")] = UNSET
-    requested_usd: Annotated[Text, USD("amount requested from a vault")] = UNSET
-    commission: Annotated[Text, USD("commission of the vault's leader")] = UNSET
-    closing_cost: Annotated[Text, USD("cost of closing the vault's positions")] = UNSET
-    basis: Annotated[Text, USD("cost basis of the withdrawn amount")] = UNSET
-    net_withdrawn_usd: Annotated[Text, USD("amount received from the vault")] = UNSET
-    is_deposit: Annotated[bool | UnsetType, FLAG("whether the transfer is into staking")] = UNSET
-    operation: Annotated[Text, WORD("supply, withdraw, repay or borrow")] = UNSET
-    interest_amount: Annotated[Text, AMOUNT("interest")] = UNSET
-    dex: Annotated[Text, WORD("dex")] = UNSET
+    vault: Annotated[Text, k.ADDRESS("vault")] = UNSET
+    requested_usd: Annotated[Text, k.USD("amount requested from a vault")] = UNSET
+    commission: Annotated[Text, k.USD("commission of the vault's leader")] = UNSET
+    closing_cost: Annotated[Text, k.USD("cost of closing the vault's positions")] = UNSET
+    basis: Annotated[Text, k.USD("cost basis of the withdrawn amount")] = UNSET
+    net_withdrawn_usd: Annotated[Text, k.USD("amount received from the vault")] = UNSET
+    is_deposit: Annotated[bool | UnsetType, k.FLAG("whether the transfer is into staking")] = UNSET
+    operation: Annotated[Text, k.WORD("supply, withdraw, repay or borrow")] = UNSET
+    interest_amount: Annotated[Text, k.AMOUNT("interest")] = UNSET
+    dex: Annotated[Text, k.WORD("dex")] = UNSET
 
 
 class LedgerUpdate(Record, kw_only=True):
     """One entry of a user's ledger."""
 
-    time: Annotated[int, TIME("time of the update", key=True)]
-    hash: Annotated[str, TEXT("transaction hash")]
-    delta: Annotated[LedgerDelta, NESTED("what it moved", key=True)]
+    time: Annotated[int, k.TIME("time of the update", key=True)]
+    hash: Annotated[str, k.TEXT("transaction hash")]
+    delta: Annotated[LedgerDelta, k.NESTED("what it moved", key=True)]
 
 
 _TRANSFER = ("usdc", "user", "destination")

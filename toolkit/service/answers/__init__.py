@@ -1,34 +1,22 @@
-"""The handlers of all operations, by topic; `toolkit.fetch` has the same topics.
+"""The handlers of all operations, by topic.
 
 A handler has the name of the operation's fetch function. It takes the store and a checked request,
 and returns the text of an answer in JSON, or a response.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS
-from toolkit.service.answers import (
-    accounts,
-    auctions,
-    fills,
-    funding,
-    market,
-    orders,
-    profiles,
-    snapshots,
-    staking,
-    trades,
-)
+from toolkit.service.answers import accounts, fills, market, orders, profiles, snapshots, trades
 from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store
 
 Handler = Callable[[Store, CheckedRequest], bytes | Response]
 
-_TOPICS = (accounts, auctions, fills, funding, market, orders, profiles, snapshots, staking, trades)
+_TOPICS = (accounts, fills, market, orders, profiles, snapshots, trades)
 
 # ASSUMED: For an unknown dex, `meta` returns an empty `universe`, not an error.
 _DOCUMENTS: Final = {
@@ -65,19 +53,17 @@ _DOCUMENTS: Final = {
 there is one document), and the answer if there is no document."""
 
 
-def _find_document(
-    kind: str, parameter: str, missing: bytes, store: Store, request: CheckedRequest
-) -> bytes:
+def _find_document(store: Store, request: CheckedRequest) -> bytes:
+    """Return the document that answers a request."""
+    kind, parameter, missing = _DOCUMENTS[request.operation.type]
     key = request[parameter] if parameter else ""
     return store.document(kind, canonical_dex(key) if parameter == "dex" else key) or missing
 
 
-HANDLERS: Final[dict[str, Handler]] = {
-    type: partial(_find_document, *document) for type, document in _DOCUMENTS.items()
-} | {
+HANDLERS: Final[dict[str, Handler]] = dict.fromkeys(_DOCUMENTS, _find_document) | {
     type: getattr(topic, operation.function)
     for type, operation in (OPERATIONS | EXTRA_OPERATIONS).items()
     for topic in _TOPICS
     if hasattr(topic, operation.function)
 }
-"""Type of an operation -> its handler. The response to an operation without a handler is 501."""
+"""Type of an operation -> its handler."""

@@ -1,4 +1,4 @@
-"""Answers about accounts: ledger, states, borrowing and lending."""
+"""Answers about accounts: funding, ledger, states, borrowing and lending, staking."""
 
 import json
 from collections.abc import Sequence
@@ -8,13 +8,44 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
-from toolkit.contract.records import ClearinghouseState, LendInterest, MarginSummary
+from toolkit.contract.records import (
+    ClearinghouseState,
+    LendInterest,
+    MarginSummary,
+    ValidatorWeek,
+)
 from toolkit.errors import ServiceDown
 from toolkit.service.answer_documents import state_key
 from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import ACCOUNT, Store, json_array
 
 NO_BALANCES: Final = b'{"balances":[]}'
+
+
+def builder_approved_funding_by_time(store: Store, request: CheckedRequest) -> bytes:
+    """Return the funding of users while they had approved a builder, by (time, user, coin)."""
+    comparison, key = request.page_start
+    texts = store.select_texts(
+        "funding",
+        "SELECT row FROM approved_funding "
+        f"WHERE builder = ? AND (time, user, coin) {comparison} (?, lower(?), ?) AND time <= ? "
+        "ORDER BY time, user, coin, row LIMIT ?",
+        *(request["builder"], *key, request.end, request["page_size"]),
+    )
+    return json_array(texts)
+
+
+def user_funding(store: Store, request: CheckedRequest) -> bytes:
+    """Return the funding of one user in a time range, by time and coin; rows omit the user."""
+    # ASSUMED: In the local service, `userFunding` returns all rows. The exchange's own API returns
+    # at most 500.
+    texts = store.select_texts(
+        "funding",
+        f"SELECT row FROM user_funding WHERE {ACCOUNT} AND time BETWEEN ? AND ? ORDER BY time, row",
+        *(request["user"], request["start"], request.end),
+    )
+    user = b'"user":"%b",' % request["user"].encode()
+    return json_array(text.replace(user, b"", 1) for text in texts)
 
 
 def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> bytes:
@@ -100,3 +131,16 @@ def read_states(
     )
     found = dict.fromkeys(keys, encode(empty)) | dict(store.select_rows(sql, json.dumps(keys)))
     return {user: {dex: found[state_key(dex, user)] for dex in dexes} for user in users}
+
+
+def validator_apr_history(store: Store, request: CheckedRequest) -> bytes:
+    """Return the weekly APRs of a validator, newest first; the time of a week is its Monday."""
+    text = store.document("weeks", request["validator"]) or b"[]"
+    # ASSUMED: `validatorAprHistory` compares `startTime` and `endTime` with the start of the week.
+    start, end = request["start"] or 0, request.end
+    weeks = [
+        week
+        for week in msgspec.json.decode(text, type=list[ValidatorWeek])
+        if start <= week.week <= end
+    ]
+    return encode(weeks[: request["page_size"]])

@@ -179,25 +179,20 @@ def _field_text(field: str, value: str) -> bytes:
 
 def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list[Any]]:
     """Return the SQL conditions for the filters of a request, and their values."""
-    conditions = [ACCOUNT]
-    values: list[Any] = [request["user"]]
+    values: dict[str, Any] = {ACCOUNT: request["user"]}
     if reach := request.operation.reach:
         sql = f"SELECT row FROM fill WHERE {ACCOUNT} ORDER BY time DESC, tx DESC, row DESC"
-        oldest = store.select_value(f"{sql} LIMIT 1 OFFSET ?", values[0], reach - 1)
-        conditions.append("row >= ?")  # row numbers follow the time
-        values.append(oldest or 0)
+        oldest = store.select_value(f"{sql} LIMIT 1 OFFSET ?", request["user"], reach - 1)
+        values["row >= ?"] = oldest or 0  # row numbers follow the time
     if request["dex"] is not None:
         # ASSUMED: The dex `main_dex` selects every coin without a dex prefix, including spot and
         # outcome tokens.
-        conditions.append("dex = ?")
-        values.append(canonical_dex(request["dex"]))
+        values["dex = ?"] = canonical_dex(request["dex"])
     if request["builder"] is not None:
-        conditions.append("builder = ?")
-        values.append(request["builder"])
+        values["builder = ?"] = request["builder"]
     if (venue := request.parameters.get("venue")) is not None:
-        conditions.append("upper(venue) = ?")
-        values.append(venue.upper())
-    return " AND ".join(conditions), values
+        values["upper(venue) = ?"] = venue.upper()
+    return " AND ".join(values), [*values.values()]
 
 
 def _aggregated_page(

@@ -1,8 +1,9 @@
-"""Answers about markets. Specification, "Market data"."""
+"""Answers about markets and auctions. Specification, "Market data", "Deploy auction status"."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,9 @@ from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, coin_dex, strip_native_dex
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.requests import INTERVALS
+from toolkit.contract.source_tables import Auction
 from toolkit.errors import BadRequest, ServiceDown
+from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.service import trade_totals
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest
@@ -227,3 +230,57 @@ def group_levels(book: records.L2Book, digits: int | None, mantissa: int | None)
 def exchange_status(store: Store, request: CheckedRequest) -> bytes:
     """Return the present of the exchange; it never has a special status."""
     return b'{"time":%d,"specialStatuses":null}' % request.now_ms
+
+
+def spot_pair_deploy_auction_status(store: Store, request: CheckedRequest) -> bytes:
+    """Return the state of the auction for deploying a spot pair."""
+    return _latest_status(store, request, "spot")
+
+
+def perp_deploy_auction_status(store: Store, request: CheckedRequest) -> bytes:
+    """Return the state of the auction for deploying a perp."""
+    return _latest_status(store, request, "perp")
+
+
+def spot_deploy_state(store: Store, request: CheckedRequest) -> bytes:
+    """Return the auction for deploying spot tokens; no user deploys a token here."""
+    return b'{"states":[],"gasAuction":%b}' % _latest_status(store, request, "spot")
+
+
+def auction_status(auction: Auction, now_seconds: int) -> records.AuctionStatus:
+    """Return the state of an auction at a time.
+
+    Examples
+    --------
+    >>> auction_status(Auction("perp", 1000, 100, "600", "500"), 1025).current_gas
+    '575.0'
+    """
+    end = auction.end_seconds
+    is_bought = end is not None and end <= now_seconds
+    elapsed = min(now_seconds - auction.start_seconds, auction.duration_seconds)
+    is_over = is_bought or elapsed == auction.duration_seconds
+    start, floor = Fraction(auction.start_gas), Fraction(auction.floor_gas)
+    exact_price = auction_price(start, floor, elapsed, auction.duration_seconds)
+    price = format_decimal(Decimal(exact_price).scaleb(-GAS_DECIMALS))
+    end_gas = auction.end_gas if is_bought else price
+    # ASSUMED: The `currentGas` of an ended spot auction is the price at its end.
+    current = price if not is_over else end_gas if auction.kind == "spot" else None
+    return records.AuctionStatus(
+        start_time_seconds=auction.start_seconds,
+        duration_seconds=auction.duration_seconds,
+        start_gas=auction.start_gas,
+        current_gas=current,
+        end_gas=end_gas if is_over else None,
+    )
+
+
+def _latest_status(store: Store, request: CheckedRequest, kind: str) -> bytes:
+    text = request.find_document(store, "auctions", kind)
+    auctions = msgspec.json.decode(text, type=list[Auction]) if text else []
+    started = [auction for auction in auctions if auction.start_seconds * 1000 <= request.now_ms]
+    if not started:
+        # ASSUMED: If there is no auction, the status is 500, the same as for `currentDepth` before
+        # its first sample.
+        raise ServiceDown("An internal error occurred")
+    latest = max(started, key=lambda auction: auction.start_seconds)
+    return encode(auction_status(latest, request.now_ms // 1000))

@@ -32,22 +32,13 @@ _PERIODS: Final = {"day": 1, "week": 7, "month": 30, "allTime": None}
 def sub_accounts(store: Store, request: CheckedRequest) -> bytes:
     """Return the sub-accounts of a user with their states on the native dex, or null."""
     # ASSUMED: The answer of `subAccounts` contains only states of the native dex.
-    text = store.document("sub-accounts", request["user"])
-    rows = msgspec.json.decode(text, type=list[records.SubAccountRow]) if text else []
-    users = [row.sub_account_user for row in rows]
+    accounts = msgspec.json.decode(store.document("sub-accounts", request["user"]) or b"[]")
+    users = [account["subAccountUser"] for account in accounts]
     states = read_states(store, users, [""], request.now_ms)
-    parts = [
-        b'{"name":%b,"subAccountUser":"%b","master":"%b","clearinghouseState":%b,"spotState":%b}'
-        % (
-            encode(row.name),
-            row.sub_account_user.encode(),
-            row.master.encode(),
-            states[row.sub_account_user][""],
-            store.document("spot state", row.sub_account_user) or NO_BALANCES,
-        )
-        for row in rows
-    ]
-    return b"[%b]" % b",".join(parts) if parts else b"null"
+    for user, account in zip(users, accounts, strict=True):
+        account["clearinghouseState"] = msgspec.Raw(states[user][""])
+        account["spotState"] = msgspec.Raw(store.document("spot state", user) or NO_BALANCES)
+    return encode(accounts or None)
 
 
 def user_fees(store: Store, request: CheckedRequest) -> bytes:
@@ -68,15 +59,9 @@ def user_fees(store: Store, request: CheckedRequest) -> bytes:
         exchange[day] += Decimal(taker)
     fees.daily_user_vlm = []
     for day in days:
-        taker, maker = own.get(day, (Decimal(0), Decimal(0)))
-        fees.daily_user_vlm.append(
-            {
-                "date": to_iso(day * DAY)[:10],
-                "userCross": format_decimal(taker),
-                "userAdd": format_decimal(maker),
-                "exchange": format_decimal(exchange[day]),
-            }
-        )
+        volumes = *own.get(day, (Decimal(0), Decimal(0))), exchange[day]
+        texts = zip(("userCross", "userAdd", "exchange"), map(format_decimal, volumes), strict=True)
+        fees.daily_user_vlm.append({"date": to_iso(day * DAY)[:10], **dict(texts)})
     return encode(fees)
 
 
@@ -122,6 +107,10 @@ def vault_details(store: Store, request: CheckedRequest) -> bytes:
     state = msgspec.json.decode(text, type=records.ClearinghouseState)
     free = float(str(state.margin_summary.withdrawable))
     history = _periods(store, vault, now)
+    month = dict(history)["month"]
+    times, values = [*zip(*month.account_value_history, strict=True)] or ((), ())
+    mean = sum(map(float, values)) / len(values) if len(values) > 1 else 0.0
+    days = (times[-1] - times[0]) / DAY if times else 0.0
     largest = sorted(shares.values(), key=lambda share: -float(share.vault_equity))
     return encode(
         records.VaultDetails(
@@ -130,7 +119,7 @@ def vault_details(store: Store, request: CheckedRequest) -> bytes:
             leader=leader,
             description="",
             portfolio=history,
-            apr=_vault_apr(dict(history)["month"]),
+            apr=0.0 if not mean else float(month.pnl_history[-1][1]) / mean / days * 365,
             follower_state=shares.get(request["user"]),
             leader_fraction=float(shares[leader].vault_equity) / total if leader and total else 0.0,
             leader_commission=_LEADER_COMMISSION,
@@ -143,14 +132,6 @@ def vault_details(store: Store, request: CheckedRequest) -> bytes:
             always_close_on_withdraw=False,
         )
     )
-
-
-def _vault_apr(month: records.Portfolio) -> float:
-    values = [float(value) for _, value in month.account_value_history]
-    if len(values) < 2 or not sum(values):
-        return 0.0
-    days = (month.account_value_history[-1][0] - month.account_value_history[0][0]) / DAY
-    return float(month.pnl_history[-1][1]) / (sum(values) / len(values)) / days * 365
 
 
 def referral(store: Store, request: CheckedRequest) -> bytes:

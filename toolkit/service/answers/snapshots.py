@@ -58,8 +58,7 @@ def _send_snapshots(store: Store, request: CheckedRequest, kind: str, names: lis
     blobs = [_require(request.find_document(store, kind, name)) for name in names]
     if not blobs:
         raise NotReady(_NO_SNAPSHOTS)
-    headers, content = assemble(blobs)
-    return Response(200, {name.lower(): value for name, value in headers.items()}, content)
+    return Response(200, *assemble(blobs))
 
 
 def _require(text: bytes | None) -> bytes:
