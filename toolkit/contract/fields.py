@@ -163,11 +163,10 @@ def drop_beyond_fields(value: Any) -> Any:
     True
     """
     if isinstance(value, Record):
-        beyond, nested = _beyond_and_nested(type(value))
-        changes = {name: UNSET for name in beyond if getattr(value, name) is not UNSET}
-        for name in nested:
+        changes = {}
+        for name, is_beyond in _fields_to_drop(type(value)):
             old = getattr(value, name)
-            if (new := drop_beyond_fields(old)) is not old:
+            if (new := UNSET if is_beyond else drop_beyond_fields(old)) is not old:
                 changes[name] = new
         return msgspec.structs.replace(value, **changes) if changes else value
     if isinstance(value, list | tuple):
@@ -181,19 +180,15 @@ def drop_beyond_fields(value: Any) -> Any:
 
 
 @functools.cache
-def _beyond_and_nested(record: type[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of fields to leave out, and of fields with nested records.
+def _fields_to_drop(record: type[Record]) -> list[tuple[str, bool]]:
+    """Return the fields to leave out (True), and those with nested records (False).
 
     Every nested record is checked, because a recorded one may have an unknown field.
     """
     # A required field belongs to a record that is itself beyond the specification.
     optional = {field.name for field in msgspec.structs.fields(record) if field.default is UNSET}
-    fields = record_fields(record)
-    beyond = tuple(item.path for item in fields if item.beyond and item.path in optional)
-    nested = tuple(
-        field.path for field in fields if field.path not in beyond and _names_record(field.type)
-    )
-    return beyond, nested
+    found = ((each, bool(each.beyond) and each.path in optional) for each in record_fields(record))
+    return [(each.path, beyond) for each, beyond in found if beyond or _names_record(each.type)]
 
 
 def _names_record(annotation: Any) -> bool:

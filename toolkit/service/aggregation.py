@@ -4,6 +4,7 @@ Fills of a crossing order are one row if oid, coin, side and time are the same. 
 order are one row only within one transaction.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Final
@@ -62,7 +63,13 @@ def aggregate_fills(fills: Sequence[Fill]) -> list[Fill]:
 
 
 def _merge_group(group: Sequence[Fill]) -> Fill:
-    changes: dict[str, Any] = {"px": _mean_price(group)}
+    changes: dict[str, Any] = {}
+    size = _exact_sum(Decimal(fill.sz) for fill in group)
+    if size:
+        products = (_EXACT.multiply(Decimal(fill.px), Decimal(fill.sz)) for fill in group)
+        price = _PRICE.divide(_exact_sum(products), size)
+        rounded = price.quantize(_LAST_DIGIT, context=_EXACT)
+        changes["px"] = format_decimal(price if price == rounded else rounded)
     for name in _SUMMED:
         amounts = [value for fill in group if (value := getattr(fill, name)) is not msgspec.UNSET]
         if None in amounts:  # a sum is missing if a part of it is missing
@@ -72,18 +79,5 @@ def _merge_group(group: Sequence[Fill]) -> Fill:
     return msgspec.structs.replace(group[0], **changes)
 
 
-def _mean_price(group: Sequence[Fill]) -> str:
-    size = _exact_sum(Decimal(fill.sz) for fill in group)
-    notional = _exact_sum(_EXACT.multiply(Decimal(fill.px), Decimal(fill.sz)) for fill in group)
-    if not size:
-        return group[0].px
-    price = _PRICE.divide(notional, size)
-    rounded = price.quantize(_LAST_DIGIT, context=_EXACT)
-    return format_decimal(price if price == rounded else rounded)
-
-
 def _exact_sum(amounts: Iterable[Decimal]) -> Decimal:
-    total = Decimal(0)
-    for amount in amounts:
-        total = _EXACT.add(total, amount)
-    return total
+    return functools.reduce(_EXACT.add, amounts, Decimal(0))

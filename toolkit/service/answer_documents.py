@@ -110,9 +110,14 @@ def extra_documents(
     for user, valuations in sources.valuations.items():
         values = [(v.time, v.account_value, v.pnl, v.perp_value, v.perp_pnl) for v in valuations]
         yield "valuations", user, compress(encode(values))
+    for dex in sources.contexts.keys() & sources.metas.keys():
+        pairs = zip(sources.metas[dex].universe, sources.contexts[dex], strict=False)
+        mids = {asset.name: context.mid_px for asset, context in pairs}
+        if not dex:  # spot markets belong to the native dex
+            mids |= {context.coin: context.mid_px for context in sources.spot_contexts}
+        yield "mids", dex, encode({coin: mid for coin, mid in mids.items() if mid is not None})
     fees, latest = totals.builder_fees, _latest_snapshot(sources.account_snapshots, sources.now_ms)
     tables = {kind: getattr(sources, name) for kind, name in _EXTRA_TABLES.items()} | {
-        "mids": _mid_prices(sources),
         "open orders": open_orders.by_user(),
         "requests": open_orders.requests,
         "builder fees": {builder: str(fee) for builder, fee in fees.items()},
@@ -185,18 +190,6 @@ def twap_documents(snapshot: source_tables.TwapSnapshot) -> Iterator[Document]:
     for market, rows in sorted(snapshot.twaps.items()):
         tuples = [msgspec.structs.astuple(row)[2:] for row in rows]
         yield "twaps", market, pack(snapshot.snapshot_id, market, tuples)
-
-
-def _mid_prices(sources: Sources) -> dict[str, dict[str, str]]:
-    """Return the mid price of every market by dex; spot markets belong to the native dex."""
-    by_dex = {}
-    for dex in sources.contexts.keys() & sources.metas.keys():
-        pairs = zip(sources.metas[dex].universe, sources.contexts[dex], strict=False)
-        mids = {asset.name: context.mid_px for asset, context in pairs}
-        if not dex:
-            mids |= {context.coin: context.mid_px for context in sources.spot_contexts}
-        by_dex[dex] = {coin: mid for coin, mid in mids.items() if mid is not None}
-    return by_dex
 
 
 def weekly_aprs(

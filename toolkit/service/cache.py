@@ -41,12 +41,22 @@ def cached_store(path: Path, build: Callable[[Path], Store], on_wait: Callable[[
     OSError
         If the file can neither be opened nor written.
     """
-    store = _open_cached(path)
-    if store is None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _build_lock(path, on_wait):
-            store = _open_cached(path, warns=True) or build(path)
-        _remove_old(path.parent, path)
+    if store := _open_cached(path):
+        return store
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _build_lock(path, on_wait):
+        store = _open_cached(path, warns=True) or build(path)
+    with contextlib.suppress(FileNotFoundError):  # another process removes files, too
+        stores = [file for file in path.parent.glob("*.db") if file != path]
+        stores.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+        free_bytes = _MOST_BYTES  # those that were not used for the longest time are removed
+        for place, file in enumerate(stores, start=1):
+            free_bytes -= file.stat().st_size
+            if place >= _MOST_STORES or free_bytes < 0:
+                file.unlink(missing_ok=True)
+        for file in path.parent.glob(".*.db.*"):  # of killed builds
+            if file.stat().st_mtime < time.time() - _HOUR:
+                file.unlink(missing_ok=True)
     return store
 
 
@@ -89,18 +99,3 @@ def _build_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
             # Remove the file before the release: the next process creates a new one.
             Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
-
-
-def _remove_old(folder: Path, newest: Path) -> None:
-    """Remove the stores that were not used for the longest time, and files of killed builds."""
-    with contextlib.suppress(FileNotFoundError):  # another process removes files, too
-        stores = [file for file in folder.glob("*.db") if file != newest]
-        stores.sort(key=lambda file: file.stat().st_mtime, reverse=True)
-        free_bytes = _MOST_BYTES
-        for place, file in enumerate(stores, start=1):
-            free_bytes -= file.stat().st_size
-            if place >= _MOST_STORES or free_bytes < 0:
-                file.unlink(missing_ok=True)
-        for file in folder.glob(".*.db.*"):
-            if file.stat().st_mtime < time.time() - _HOUR:
-                file.unlink(missing_ok=True)

@@ -29,52 +29,52 @@ from toolkit.service.open_orders import OrderTracker
 from toolkit.service.row_blocks import write_texts
 from toolkit.service.trade_totals import TradeTotals, is_liquidated
 
-_TEXT_KINDS: Final = ("fill", "funding", "status", "ledger", "slippage")
-"""The tables whose rows have texts."""
+_BUILDER_KEY: Final = "builder, time, tx, executed"
+_SORTED: Final = {
+    "about": ("name", "json"),
+    # One finished text for each (kind, key), for example meta by dex.
+    "document": ("kind, key", "json"),
+    # `builder` and `venue` are those of the text: '' for null, and NULL if it has no such field.
+    "fill": ("account, time, tx, row", "dex, builder, venue"),
+    "status": ("account, time, tx, row", ""),
+    "ledger": ("account, time, row", ""),
+    "slippage": ("coin, amount, time", "row"),
+    # The rows that each builder sees: of users who had approved it, and orders placed via it.
+    "approved_fill": (_BUILDER_KEY, "row, user, routed, venue"),
+    "approved_funding": ("builder, time, user, coin, row", ""),
+    "routed_status": (_BUILDER_KEY, "row, user"),
+    # Beyond the specification: the fills that each builder routed; the funding of each account;
+    # trades and changes of open interest by the minute, for each part of the sources; volumes in
+    # USD by account and day.
+    "routed_fill": (_BUILDER_KEY, "row, user, venue"),
+    "user_funding": ("account, time, row", ""),
+    "minutes": ("coin, part", "data"),
+    "interest": ("coin, part", "data"),
+    "volume": ("user, day", "taker, maker"),
+}
+"""Table -> the columns by which its rows are sorted, and the others."""
 
-_SCHEMA: Final = """
-CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
--- One finished text for each (kind, key), for example meta by dex.
-CREATE TABLE document (kind TEXT, key TEXT, json BLOB NOT NULL, PRIMARY KEY (kind, key))
-    WITHOUT ROWID;
-CREATE TABLE account (id INTEGER PRIMARY KEY, address TEXT NOT NULL UNIQUE);
--- `builder` and `venue` are the values in the text: '' for null, and NULL if the text has no field.
-CREATE TABLE fill (account INTEGER, time INTEGER, tx INTEGER, row INTEGER,
-    dex TEXT NOT NULL, builder TEXT, venue TEXT,
-    PRIMARY KEY (account, time, tx, row)) WITHOUT ROWID;
-CREATE TABLE status (account INTEGER, time INTEGER, tx INTEGER, row INTEGER,
-    PRIMARY KEY (account, time, tx, row)) WITHOUT ROWID;
-CREATE TABLE ledger (account INTEGER, time INTEGER, row INTEGER,
-    PRIMARY KEY (account, time, row)) WITHOUT ROWID;
-CREATE TABLE slippage (coin TEXT, amount REAL, time INTEGER, row INTEGER,
-    PRIMARY KEY (coin, amount, time)) WITHOUT ROWID;
--- The rows that each builder sees: those of users who had approved it, and orders placed via it.
-CREATE TABLE approved_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
-    row INTEGER, user INTEGER, routed TEXT, venue TEXT,
-    PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
-CREATE TABLE approved_funding (builder TEXT, time INTEGER, user TEXT, coin TEXT, row INTEGER,
-    PRIMARY KEY (builder, time, user, coin, row)) WITHOUT ROWID;
-CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
-    row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
--- Beyond the specification: the fills that each builder routed; the fills of liquidated accounts;
--- the funding of each account; trades and changes of open interest by the minute, for each part of
--- the sources; volumes in USD by account and day.
-CREATE TABLE routed_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
-    row INTEGER, user INTEGER, venue TEXT,
-    PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
-CREATE TABLE liquidation (time INTEGER, tx INTEGER, executed INTEGER,
-    row INTEGER, user INTEGER, routed TEXT, venue TEXT, coin TEXT NOT NULL);
-CREATE TABLE user_funding (account INTEGER, time INTEGER, row INTEGER,
-    PRIMARY KEY (account, time, row)) WITHOUT ROWID;
-CREATE TABLE minutes (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (coin, part))
-    WITHOUT ROWID;
-CREATE TABLE interest (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (coin, part))
-    WITHOUT ROWID;
-CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT NULL,
-    PRIMARY KEY (user, day)) WITHOUT ROWID;
-"""
-_TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
-CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, _TEXT_KINDS))
+_WHOLE: Final = ("account", "time", "tx", "row", "executed", "part", "day")
+# Without their types, SQLite would not find an account's rows by their key.
+_TYPES: Final = {**dict.fromkeys(_WHOLE, "INTEGER"), "amount": "REAL"}
+
+CREATE: Final = "".join(
+    [
+        "CREATE TABLE account (id INTEGER PRIMARY KEY, address TEXT NOT NULL UNIQUE);",
+        # The fills of liquidated accounts.
+        "CREATE TABLE liquidation (time, tx, executed, row, user, routed, venue, coin);",
+        *(
+            f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key})) WITHOUT ROWID;"
+            for name, (key, others) in _SORTED.items()
+            for names in [f"{key}, {others}".strip(", ").split(", ")]
+            for columns in [", ".join(f"{each} {_TYPES.get(each, '')}" for each in names)]
+        ),
+        *(
+            f"CREATE TABLE {kind}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+            for kind in ("fill", "funding", "status", "ledger", "slippage")
+        ),
+    ]
+)
 """The tables, empty."""
 
 INDEX: Final = """

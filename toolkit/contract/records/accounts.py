@@ -14,6 +14,9 @@ from toolkit.contract.records.record import Record, Text, Whole
 from toolkit.contract.records.spot import SpotState
 
 _OLD = "recordings of 2023 lack it"
+_Abstraction = Annotated[
+    str, k.WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin")
+]
 
 
 class MarginSummary(Record, kw_only=True):
@@ -201,10 +204,7 @@ class PortfolioState(Record, kw_only=True):
 
     clearinghouse_state: Annotated[ClearinghouseState, k.ROWS("its perp account on a dex")]
     spot_clearinghouse_state: Annotated[SpotState, k.ROWS("its spot balances")]
-    user_abstraction: Annotated[
-        str,
-        k.WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin"),
-    ]
+    user_abstraction: _Abstraction
 
 
 class PortfolioStateByDex(Record, kw_only=True):
@@ -215,20 +215,14 @@ class PortfolioStateByDex(Record, kw_only=True):
         k.ROWS("dex -> perp account; the native dex is `native`"),
     ]
     spot_clearinghouse_state: Annotated[SpotState, k.ROWS("its spot balances")]
-    user_abstraction: Annotated[
-        str,
-        k.WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin"),
-    ]
+    user_abstraction: _Abstraction
 
 
 class ModeRow(Record, kw_only=True):
     """The mode of an account, as a row."""
 
     user: Annotated[str, k.ADDRESS("account", key=True)]
-    user_abstraction: Annotated[
-        str,
-        k.WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin"),
-    ]
+    user_abstraction: _Abstraction
 
 
 class SubAccount(Record, kw_only=True):
