@@ -4,8 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.reports.pages import PARAMETERS, report_page
-from toolkit.reports.build import write_page
-from toolkit.reports.pdf import print_pdf
+from toolkit.reports.build import print_pdf, write_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

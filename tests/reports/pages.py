@@ -2,8 +2,7 @@
 
 import toolkit as tk
 from tests.made_once import made_once
-from toolkit.reports.build import build
-from toolkit.reports.source_expressions import session_source
+from toolkit.reports.build import build, session_source
 
 PARAMETERS = {
     "wallet": {"user": "0xaa45621d10dfde65db72de0cb0bbebd2a49c41cb"},  # the example account

@@ -272,7 +272,7 @@ class ReasonNumbers:
 
 class ComparisonNumbers:
     def __init__(self, comparison):
-        self.wallets = [WalletNumbers(wallet.results) for wallet in comparison.wallets]
+        self.wallets = [WalletNumbers(wallet) for wallet in comparison.wallets]
 
     @property
     def gain(self):

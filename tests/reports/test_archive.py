@@ -38,14 +38,14 @@ def test_wallet_report_names_missing_data(kept, session):
     account = results.account
     assert (account.states, account.funding, account.samples) == (None, None, None)
     assert set(account.missing) >= {"states", "funding"}
-    said = wallet_text.summarize_wallet(results)
+    said = " ".join(wallet_text.list_summaries(results))
     for missing in ("funding (", f"batchClearinghouseStates ALL_DEXES {user}", "samples of "):
         assert missing in said
     assert said.count("refresh the archive with this operation") >= 3
     assert "not known" in wallet_text.describe_value(results)
     assert "the source does not have it" in wallet_text.describe_coverage(results)
     whole = wallet_report.fetch_results(session, user)
-    assert "leaves them out" not in wallet_text.summarize_wallet(whole)
+    assert "leaves them out" not in " ".join(wallet_text.list_summaries(whole))
     assert tk.reports.example_account(session=offline(kept)) in session.world["users"]
 
 

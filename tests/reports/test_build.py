@@ -10,7 +10,15 @@ import pytest
 import toolkit as tk
 from tests.reports.page_content import PageContent
 from toolkit.local_service import application_of, simulated_store
-from toolkit.reports.build import NAMES, build, page_digest, template, write_page, write_reports
+from toolkit.reports.build import (
+    NAMES,
+    build,
+    page_digest,
+    session_source,
+    template,
+    write_page,
+    write_reports,
+)
 from toolkit.reports.notebook_runner import (
     _error_text,
     read_notebook,
@@ -18,7 +26,6 @@ from toolkit.reports.notebook_runner import (
     report_provenance,
 )
 from toolkit.reports.page import make_page
-from toolkit.reports.source_expressions import session_source
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
 

@@ -32,9 +32,8 @@ from toolkit.reports import (
     wallet_text,
 )
 from toolkit.reports.market_positions import MarketPositions
-from toolkit.reports.position_frames import PositionFrames
+from toolkit.reports.report_frames import PositionFrames
 from toolkit.reports.sentences import Headline
-from toolkit.reports.wallet_performance import WalletPerformance
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.rules.directions import CONVERSIONS
 
@@ -58,7 +57,7 @@ REPORTS = {
     ),
     "reasons": (recomputed.ReasonNumbers, wallet_reasons, "explain_result"),
     "wallet": (
-        recomputed.WalletNumbers, wallet_text, "list_headlines", "summarize_wallet",
+        recomputed.WalletNumbers, wallet_text, "list_headlines", "list_summaries",
         "describe_coverage", "describe_value", "list_checks",
     ),
 }  # fmt: skip
@@ -75,7 +74,7 @@ def variants(session, user):
         "builder": builders(session),
         "comparison": list(comparisons(session)),
         "market": of_markets,
-        "performance": [WalletPerformance(of_wallets[name]) for name in curves],
+        "performance": [of_wallets[name] for name in curves],
         "positions": list(map(MarketPositions, [*of_markets[:2], *held(of_markets)])),
         "quality": list(qualities(session)),
         "reasons": [of_wallets[name] for name in reasons],
@@ -99,7 +98,7 @@ def without(fills, column):
 def comparisons(session):
     users = session.world["users"]
     first = comparison_report.fetch_comparison(session, [users[9], users[5]])
-    frames = [wallet.results.account for wallet in first.wallets]
+    frames = [wallet.account for wallet in first.wallets]
     yield first
     up = np.array([0.01, 0.01, 0.01, -0.002] * 10)
     yield ranked(frames, up, up)
@@ -226,9 +225,11 @@ def said_by(report, made):
     _, module, *names = REPORTS[report]
     for name in names:
         told = (getattr(module, name, None) or getattr(type(made), name))(made)
-        for part in told if isinstance(told, list) else told.parts:
-            is_headline = isinstance(part, Headline)
-            yield (part.templates, part.values) if is_headline else ((part[0],), part[1])
+        for each in told if isinstance(told, list) else [told]:
+            if isinstance(each, Headline):
+                yield each.templates, each.values
+            else:
+                yield from (((template,), values) for template, values in each.parts)
 
 
 PLACE = re.compile(r"{(\w+)(?::[^}]*)?}")
@@ -340,7 +341,7 @@ def test_performance_tables_write_units(variants):
     trips = wallet_performance.make_trip_table(wallet)
     assert 0 < len(trips.rows) <= len(wallet.trips)
     assert trips.caption.startswith(f"The {len(trips.rows)} of {len(wallet.trips)} complete")
-    quiet = WalletPerformance(wallet.results)
+    quiet = WalletResults(wallet.account)
     quiet.trips = wallet.trips.iloc[:0]
     assert wallet_performance.make_trip_table(quiet).rows == []
 

@@ -61,7 +61,8 @@ def test_amounts_without_fields_are_unknown(session, user, field):
     unknown = {headline.label: headline.note for headline in said if headline.value == "not known"}
     assert set(unknown) == UNKNOWN[field]
     assert all(str(missing) in note and str(rows) in note for note in unknown.values())
-    summary, funding = wallet_text.summarize_wallet(results), wallet_text.describe_coverage(results)
+    summary = " ".join(wallet_text.list_summaries(results))
+    funding = wallet_text.describe_coverage(results)
     remark = funding if field == "startPosition" else summary
     assert f"{missing} " in remark
     assert "not state" in remark

@@ -9,7 +9,7 @@ import pytest
 import toolkit as tk
 from toolkit.reports import comparison_report
 from toolkit.reports.report_frames import fetch_account
-from toolkit.widgets.wallet_view import WalletFigures, gain_and_return
+from toolkit.widgets.wallet_view import WalletFigures
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def test_return_has_the_sign_of_the_change_of_value(accounts):
     """
     wrong, stated = [], 0
     for wallet in comparison_report.compare(accounts).wallets:
-        value, user = wallet.value, wallet.results.account.address
+        value, user = wallet.value, wallet.account.address
         if wallet.returns.empty:
             assert wallet.reason.startswith("no price within an hour")
             continue
@@ -35,7 +35,7 @@ def test_return_has_the_sign_of_the_change_of_value(accounts):
         earned = gain
         if value["part"].iloc[0] == "perp account":
             stated += 1
-            state = wallet.results.account.states.accounts["account_value"].astype("float64").sum()
+            state = wallet.account.states.accounts["account_value"].astype("float64").sum()
             earned = state + value["kept"].iloc[-1] - value["flows"].sum()
         if abs(gain - earned) > 1e-6 or np.sign(total) != np.sign(earned):
             wrong.append((user, earned, gain, total))
@@ -47,8 +47,8 @@ def test_report_widget_and_helpers_agree(accounts):
     wallets = comparison_report.compare(accounts[:3]).wallets
     rows = comparison_report.compare(accounts[:3]).rows.set_index("user")
     for wallet in wallets:
-        own, funding = wallet.results.account, wallet.results.funding
-        shown = gain_and_return(WalletFigures(own).returns)
+        own, funding = wallet.account, wallet.funding
+        shown = WalletFigures(own).gain_and_return
         value = tk.pnl.value(
             own.fills, funding, own.ledger, accounts=own.states, account=own.address
         )

@@ -10,6 +10,7 @@ import toolkit as tk
 from toolkit.plots import formats
 from toolkit.reports import blocks, wallet_reasons, wallet_report, wallet_text
 from toolkit.reports.report_frames import fetch_account
+from toolkit.reports.sentences import join_sentences
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.reports.wallet_tables import make_tables
 from toolkit.reports.wallet_text import list_headlines
@@ -20,6 +21,10 @@ HOSTILE = '<script>alert("x")</script>$\\frac$'
 @pytest.fixture(scope="module")
 def results(session, user):
     return WalletResults(fetch_account(session, user, 0, None))
+
+
+def summary(results):
+    return join_sentences(wallet_text.list_summaries(results))
 
 
 def html_of(block):
@@ -38,8 +43,8 @@ def test_text_of_service_is_escaped(session, user):
     results = WalletResults(
         account.assign(fills=evil, session=SimpleNamespace(label=HOSTILE, simulated=True))
     )
-    frames = wallet_report.source_frames(results)
-    shown = [wallet_report.make_title(results), *make_tables(results).values()]
+    frames = results.source_frames()
+    shown = [results.title(), *make_tables(results).values()]
     shown += [wallet_report.draw_funding(results)]
     shown += [blocks.provenance(frames, {"user": HOSTILE}, HOSTILE, simulated=True)]
     html = "".join(map(html_of, shown))
@@ -78,7 +83,7 @@ def test_unknown_funding_is_not_counted_as_0(results):
     assert shown["funding"] == "not known"
     assert "net PnL, without funding" in shown
     assert wallet_text.describe_coverage(unknown).startswith("Funding is not covered")
-    assert "funding (it was not archived)" in wallet_text.summarize_wallet(unknown)
+    assert "funding (it was not archived)" in summary(unknown)
     assert html_of(wallet_report.draw_funding(unknown)) == ""
     unpaid = WalletResults(results.account.assign(funding=results.account.funding.iloc[:0]))
     assert {line.label: line.value for line in list_headlines(unpaid)}["funding"] == "not covered"
@@ -102,14 +107,14 @@ def test_report_has_only_its_period(session, user):
     results = wallet_report.fetch_results(session, user, "2025-09-29", "2025-09-30")
     assert results.reconciliation is None
     assert "not known" in wallet_text.describe_value(results)
-    assert "2025-09-29 00:00 to 2025-09-30 00:00 UTC" in html_of(wallet_report.make_title(results))
+    assert "2025-09-29 00:00 to 2025-09-30 00:00 UTC" in html_of(results.title())
     assert results.account.fills["time"].max() < pd.Timestamp("2025-09-30T00:00:01Z")
 
 
 def test_report_without_fills_says_so(results):
     few = {name: getattr(results.account, name).iloc[:0] for name in ("fills", "funding")}
     none = WalletResults(results.account.assign(**few))
-    assert "The account made no fills in this period." in wallet_text.summarize_wallet(none)
+    assert "The account made no fills in this period." in summary(none)
     assert "There are none." in "".join(map(html_of, make_tables(none).values()))
     assert none.plot_rows(None).empty
     assert none.plot_rows("hour").empty
@@ -131,7 +136,7 @@ FORCED = {
 
 def told_of(account):
     """Return the values of each sentence about forced closes, by a name and in their order."""
-    parts = wallet_text.summarize_wallet(WalletResults(account)).parts
+    parts = summary(WalletResults(account)).parts
     return {
         name: values
         for template, values in parts
@@ -155,7 +160,7 @@ def test_summary_explains_liquidation(session):
     trimmed = session.world["examples"]["TRIMMED"]
     results = wallet_report.fetch_results(session, trimmed)
     assert (results.account.fills["liquidated_user"] == trimmed).sum() > 1
-    assert "1 liquidation, in 1 coin" in wallet_text.summarize_wallet(results)  # of one order
+    assert "1 liquidation, in 1 coin" in summary(results)  # of one order
 
 
 def test_summary_of_two_liquidations_by_hand(session):

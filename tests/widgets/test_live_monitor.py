@@ -138,7 +138,7 @@ def test_failed_part_keeps_old_rows(canned):
 
 
 def test_status_shows_errors(monitor, canned):
-    state = monitor._panel._state
+    state = monitor._state
     assert "Stopped; last good answer: never." in state.value
     monitor.look()
     assert "Stopped; last good answer: 12:00:00 UTC." in state.value
@@ -153,7 +153,7 @@ def test_status_shows_errors(monitor, canned):
 
 def test_new_market_ends_pause(monitor, canned):
     shown = threading.Event()
-    monitor._panel._view.observe(lambda change: "ETH" in change["new"] and shown.set(), "value")
+    monitor._shown.observe(lambda change: "ETH" in change["new"] and shown.set(), "value")
     monitor.start()
     monitor._coin.value = "ETH"  # the pause is a minute
     assert shown.wait(20)

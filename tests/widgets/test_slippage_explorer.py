@@ -90,8 +90,8 @@ def test_change_on_thread_is_shown(explorer):
 
     assert run_on_thread(change)
     assert explorer.view.request == SlippageRequest("BTC", 1e6, "sell")
-    assert "BTC, by size" in explorer._panel._view.value
-    assert "tk.slippage_history" in explorer._panel._code.value
+    assert "BTC, by size" in explorer._shown.value
+    assert "tk.slippage_history" in explorer._code.value
     assert explorer.view.curve["side"].unique().tolist() == ["sell"]
 
 
@@ -107,17 +107,17 @@ def test_error_is_shown_and_cleared(explorer, canned):
     explorer.set(coin="ETH")
     assert isinstance(explorer.error, ServiceDown)
     assert explorer.view.request.coin == "BTC"
-    said = explorer._panel._state.value
+    said = explorer._state.value
     assert "upstream &lt;failed&gt; (status 500)" in said
     assert "The view below is of an earlier request." in said
     canned.answers["slippage_history"] = samples
     explorer.set(period="3d")
     assert explorer.error is None
     assert explorer.view.request == replace(SlippageRequest("ETH"), period="3d")
-    assert "upstream" not in explorer._panel._state.value
+    assert "upstream" not in explorer._state.value
     canned.answers["slippage_history"] = ZeroDivisionError("of samples")
     explorer.set(coin="BTC", period="1d")
-    assert "ZeroDivisionError: of samples" in explorer._panel._state.value
+    assert "ZeroDivisionError: of samples" in explorer._state.value
 
 
 def test_unknown_choice_is_refused(explorer):

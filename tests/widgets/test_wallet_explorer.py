@@ -171,7 +171,7 @@ def test_choice_during_update_is_kept(explorer):
     day = explorer._day.options[1][1]
     picked = threading.Event()
     explorer._day.observe(lambda _: picked.set(), "index")
-    with explorer._panel.lock:
+    with explorer._lock:
         thread = threading.Thread(target=lambda: setattr(explorer._day, "value", day))
         thread.start()
         assert picked.wait(20)
@@ -206,7 +206,7 @@ def test_several_accounts_are_compared(several, accounts):
         (net,) = several.set(user=user).view.earned["net"]
         assert net == nearly(nets[user])
         assert view.hours.loc[view.hours["user"] == user, "net"].sum() == nearly(net)
-    html = several.set(user="all")._panel.html
+    html = several.set(user="all")._repr_mimebundle_()["text/html"]
     assert "4 accounts in 7d" in html
     assert "1 account has no rows" in html
     assert html.count("<caption><span>By account") == 1
@@ -266,7 +266,7 @@ def test_failed_account_is_named(exchange, accounts):
     users = [accounts[0], "0x<b>"]
     with wallet_explorer(users, period="7d", session=exchange) as explorer:
         assert explorer.view.earned["user"].tolist() == users[:1]
-        assert "0x&lt;b&gt; is missing: " in explorer._panel.html
+        assert "0x&lt;b&gt; is missing: " in explorer._repr_mimebundle_()["text/html"]
         with pytest.raises(ValueError, match="one of the accounts, or 'all'"):
             explorer.set(user=accounts[1])
         with pytest.raises(ValueError, match="choose one account"):
@@ -281,7 +281,7 @@ def test_failed_account_is_named(exchange, accounts):
 def test_malformed_address_is_shown(explorer):
     user = explorer.request.user
     explorer.set(user="0x<b>")
-    assert "0x&lt;b&gt;" in explorer._panel._state.value
+    assert "0x&lt;b&gt;" in explorer._state.value
     assert explorer.view.request.user == user
     explorer.set(user=user)
     assert explorer.error is None

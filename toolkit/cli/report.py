@@ -198,20 +198,20 @@ def run_notebook(
 
 def _source_code(values: Mapping[str, Any]) -> str:
     """Return the code of the notebook cell that connects to the source."""
-    from toolkit.reports import source_expressions
+    from toolkit.reports.build import source_expression
 
     exchange, folder = values["exchange"], values["recordings"]
     if values["live"] or exchange:
         if exchange and find_address(exchange) is None:
             fail(f"--exchange: {exchange!r} is none of {', '.join(NAMES)}", code=2)
-        return source_expressions.live_source(exchange)
+        return source_expression("connect", exchange=exchange or None)
     if values["archive"] is not None:
-        return source_expressions.archive_source(values["archive"])
+        return source_expression(archive=values["archive"])
     if folder is not None:
         if not folder.is_dir():
             fail(f"there is no folder {folder}: check --recordings", code=2)
-        return source_expressions.recording_source(folder)
-    return source_expressions.simulated_source(values["seed"], values["size"].value)
+        return source_expression(recordings=folder)
+    return source_expression(seed=values["seed"], size=values["size"].value)
 
 
 def _write_reports(
@@ -223,7 +223,6 @@ def _write_reports(
     """
     from toolkit.errors import ReportFailed
     from toolkit.reports import build
-    from toolkit.reports.pdf import print_pdf
 
     source, out, pdf, code = _source_code(values), values["out"], values["pdf"], values["code"]
     if len(parameters) > 1:
@@ -242,7 +241,7 @@ def _write_reports(
         with _cell_progress(name) as on_cell:
             page = build.build(notebook, source, parameters[0], code=code, on_cell=on_cell)
         path = build.write_page(page.html, out)
-        printed = print_pdf(path) if pdf else None
+        printed = build.print_pdf(path) if pdf else None
     except ReportFailed as error:
         fail(str(error))
     except OSError as error:

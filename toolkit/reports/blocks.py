@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import matplotlib as mpl
 import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.display import count_text
 from toolkit.plots import notebook
 from toolkit.plots.style import NO_METADATA
-from toolkit.reports.html_parts import render_part
 from toolkit.reports.sentences import Headline
 from toolkit.times import to_iso
 
@@ -35,6 +35,27 @@ _MAX_NAMES: Final = 12  # the most names of a list that the page shows
 _PIXELS: Final = 120  # per inch: a figure of usual size is as wide as the page
 # By default an SVG contains random ids.
 _FIXED_IDS: Final[Any] = {"svg.hashsalt": "toolkit", "svg.fonttype": "path"}
+_PARTS: Final = Environment(
+    loader=PackageLoader("toolkit.reports", "parts"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+def render_part(part: str, **values: Any) -> str:
+    """Return a part of a page as HTML.
+
+    - ``part``: file name of the template in the folder ``parts``
+    - ``**values``: values that the template shows. Text is escaped; only the templates contain
+      HTML.
+
+    >>> "<script>" in render_part("words.html", paragraphs=["<script>"], lead=True)
+    False
+    """
+    return _PARTS.get_template(part).render(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +128,17 @@ def figure(draw: Draw, *results: object, caption: str, **options: object) -> Blo
     **options
         Options of `draw`.
     """
-    light, dark = (
-        draw(*results, theme=theme, transparent=True, **options) for theme in ("light", "dark")
-    )
-    width, height = notebook.root_figure(light).get_size_inches()
-    alt = notebook.alt(light)
-    html = render_part(
-        "figure.html",
-        caption=caption,
-        alt=alt,
-        light=_data_uri(light),
-        dark=_data_uri(dark),
-        width=round(_PIXELS * width),
-        height=round(_PIXELS * height),
-    )
-    return Block(html, alt)
-
-
-def _data_uri(drawn: Axes | Figure) -> str:
-    buffer = io.BytesIO()
-    with mpl.rc_context(_FIXED_IDS):
-        notebook.root_figure(drawn).savefig(buffer, format="svg", metadata=NO_METADATA)
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f"data:image/svg+xml;base64,{data}"
+    parts: dict[str, Any] = {"caption": caption}
+    for theme in ("dark", "light"):
+        drawn, buffer = draw(*results, theme=theme, transparent=True, **options), io.BytesIO()
+        shown = notebook.root_figure(drawn)
+        with mpl.rc_context(_FIXED_IDS):
+            shown.savefig(buffer, format="svg", metadata=NO_METADATA)
+        data = base64.b64encode(buffer.getvalue()).decode("ascii")
+        parts[theme] = f"data:image/svg+xml;base64,{data}"
+    parts["width"], parts["height"] = (round(_PIXELS * size) for size in shown.get_size_inches())
+    alt = notebook.alt(drawn)
+    return Block(render_part("figure.html", alt=alt, **parts), alt)
 
 
 def draw_rows(draw: Draw, rows: pd.DataFrame, caption: str) -> Block:

@@ -1,23 +1,43 @@
 """Reports as files: from a notebook, its parameters and a source of data to an HTML page."""
 
 import hashlib
+import inspect
 import os
 import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from toolkit.client import Session, connect
+from toolkit.contract.apis import EXCHANGE
 from toolkit.errors import ReportFailed
+from toolkit.installation import find_browser
 from toolkit.reports.notebook_runner import read_notebook, run_notebook
 from toolkit.reports.page import ReportPage, make_page
-from toolkit.reports.pdf import print_pdf
 
 NAMES: Final = ("wallet", "market", "builder", "market_quality", "comparison")
 """The reports of this package."""
 
 _KERNELS: Final = 2
+_FOLDERS: Final = ("recordings", "archive")
+_DEFAULTS: Final = {"cursors": "exclusive", "clock": "fixed", "strict": False, "like": "service"}
+_PDF_OPTIONS: Final = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--no-pdf-header-footer",
+)
+_PDF_TIMEOUT: Final = 180  # seconds
 
 
 class WrittenReport(NamedTuple):
@@ -46,9 +66,8 @@ def build(
         One of `NAMES`, or your own notebook: ``.py``, ``.md`` or ``.ipynb``. Its cell with the tag
         ``parameters`` defines the parameters, its cell with the tag ``source`` makes ``session``.
     source : str, optional
-        An expression that makes the session, such as those of
-        `toolkit.reports.source_expressions`. It replaces the cell with the tag ``source``; None
-        keeps this cell.
+        An expression that makes the session, such as that of `session_source`. It replaces the
+        cell with the tag ``source``; None keeps this cell.
     parameters : mapping, optional
         Values of the parameters.
     code : bool, default False
@@ -139,7 +158,9 @@ def write_reports(
 
     Raise ReportFailed if two reports would have the same name.
     """
-    names = [_file_name(parameters) for parameters in parameter_sets]
+    # The first parameter, without the characters that a file name cannot have.
+    firsts = (str(next(iter(parameters.values()), "report")) for parameters in parameter_sets)
+    names = [re.sub(r"[^A-Za-z0-9._@-]+", "-", each).strip("-.") or "report" for each in firsts]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ReportFailed(
@@ -163,7 +184,94 @@ def write_reports(
         yield from pool.map(write_report, names, parameter_sets)
 
 
-def _file_name(parameters: Mapping[str, Any]) -> str:
-    """Return the first parameter without the characters that a file name cannot have."""
-    first = str(next(iter(parameters.values()), "report"))
-    return re.sub(r"[^A-Za-z0-9._@-]+", "-", first).strip("-.") or "report"
+def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
+    """Print a report as PDF with Chromium or Chrome.
+
+    - ``page``: the HTML file
+    - ``out``: file to write; by default in the folder of the page
+
+    Returns: the file.
+
+    Raise ReportFailed if there is no such browser, or it does not print the page.
+    """
+    source = Path(page).absolute()
+    path = source.with_suffix(".pdf") if out is None else Path(out)
+    browser = find_browser()
+    if browser is None:
+        raise ReportFailed(
+            "no browser on this machine prints PDF. Install Chromium, or print the HTML file"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="print-", ignore_cleanup_errors=True) as folder:
+        printed = Path(folder) / "page.pdf"
+        options = [*_PDF_OPTIONS, f"--user-data-dir={folder}", f"--print-to-pdf={printed}"]
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            options.append("--no-sandbox")  # Chromium as root does not start with a sandbox
+        command = [browser, *options, source.as_uri()]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_PDF_TIMEOUT)
+            shutil.copyfile(printed, path)
+            return path
+        except subprocess.TimeoutExpired:
+            failure = f"it took more than {_PDF_TIMEOUT} s"
+        except subprocess.CalledProcessError as error:
+            lines = error.stderr.decode(errors="replace").strip().splitlines()
+            failure = f"exit code {error.returncode}{f': {lines[-1]}' if lines else ''}"
+        except FileNotFoundError:
+            failure = "it wrote no file"
+    raise ReportFailed(
+        f"{browser} could not print {source.name} as PDF ({failure}). Open the page in a browser, "
+        "and print it there"
+    )
+
+
+def source_expression(function: str = "local", /, **arguments: Any) -> str:
+    """Return the expression with which the kernel of a report makes its session.
+
+    - ``function``: ``local`` or ``connect``
+    - ``**arguments``: its arguments. Folders become absolute; ``@<id>`` after the path of an
+      archive names a freeze.
+
+    >>> source_expression(seed=7, size="tiny"), source_expression("connect", exchange=None)
+    ("tk.local(seed=7, size='tiny')", 'tk.connect()')
+    """
+    chosen = {}
+    for name, value in arguments.items():
+        if name in _FOLDERS and value is not None and "://" not in str(value):
+            chosen[name] = os.path.abspath(value)
+        elif value is not None and _DEFAULTS.get(name) != value:
+            chosen[name] = str(value) if isinstance(value, Path) else value
+    if chosen.keys() & set(_FOLDERS):
+        chosen = {name: value for name, value in chosen.items() if name not in ("seed", "size")}
+    text = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
+    return f"tk.{function}({text})"
+
+
+def session_source(session: Session) -> str:
+    """Return the expression with which another process opens the same source, without the key.
+
+    Raise ReportFailed if the source cannot be opened again, or its key is not in the environment.
+
+    >>> import toolkit as tk
+    >>> session_source(tk.local(seed=7, size="tiny", default=False))
+    "tk.local(seed=7, size='tiny')"
+    """
+    recipe = session.recipe
+    if recipe is None:
+        raise ReportFailed(
+            f"a report runs in a process of its own, which cannot open {session.label} again. "
+            "Make the session with tk.local, or with tk.connect without transport="
+        )
+    if recipe.lacks_key:
+        raise ReportFailed(
+            "a report runs in a process of its own, and the key is not sent to it. Set "
+            "TOOLKIT_API_KEY in the environment"
+        )
+    arguments = dict(recipe.arguments)
+    if "base_url" not in arguments:
+        return source_expression(**arguments)
+    if session.api is EXCHANGE:
+        arguments["exchange"] = EXCHANGE.name
+    names = inspect.signature(connect).parameters  # the others are of tests
+    known = {name: value for name, value in arguments.items() if name in names}
+    return source_expression("connect", **known)

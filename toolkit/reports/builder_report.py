@@ -153,23 +153,20 @@ class BuilderReport:
     @paragraph
     def summary(self) -> Iterator[Sentence]:
         """Return the results in a few sentences."""
-        tell = partial(say, **self.facts)
-        yield tell(
+        text = (
             "Users traded {volume:dollars} USD through this builder, and paid {revenue:cents} USD "
-            "of builder fees."
+            "of builder fees. While they had approved it, its users traded {all_volume:dollars} "
+            "USD in total. Of this volume, {could:dollars} USD could have been routed through a "
+            "builder. Of the volume that could be routed, {rate:share} was routed through this "
+            "builder."
         )
-        yield tell(
-            "While they had approved it, its users traded {all_volume:dollars} USD in total. Of "
-            "this volume, {could:dollars} USD could have been routed through a builder."
-        )
-        yield tell(
-            "Of the volume that could be routed, {rate:share} was routed through this builder."
-        )
+        yield say(text, **self.facts)
         if self.facts["unnamed"]:
-            yield tell(
+            text = (
                 "Of the fills {unnamed:count} of {all_fills:count} do not name their user. Tables "
                 "by user and by cohort do not contain them."
             )
+            yield say(text, **self.facts)
 
     def top(self, by: str) -> Table:
         """Return the revenue from the ten largest users or coins."""

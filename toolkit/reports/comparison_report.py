@@ -21,7 +21,7 @@ from toolkit.plots.tables import Column, Table, table
 from toolkit.reports import blocks, report_frames
 from toolkit.reports.example import example_account
 from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
-from toolkit.reports.wallet_performance import WalletPerformance, fine_share
+from toolkit.reports.wallet_performance import fine_share
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.times import Time
 
@@ -52,16 +52,34 @@ _FIGURES: Final = ("total_return", "max_drawdown", "sharpe", "win_rate")
 class Comparison:
     """The results of a comparison report; each is computed once.
 
-    - ``wallets``: the performance of each account, in the order of the request
+    - ``wallets``: the results of each account, in the order of the request
     """
 
-    wallets: Sequence[WalletPerformance]
+    wallets: Sequence[WalletResults]
 
     @cached_property
     def rows(self) -> pd.DataFrame:
         """One row for each account, the highest gain first; unknown values are missing."""
-        rows = pd.DataFrame([_account_row(wallet) for wallet in self.wallets])
-        return rows.sort_values(["gain", "user"], ascending=[False, True], ignore_index=True)
+        rows, nan = [], float("nan")
+        for wallet in self.wallets:
+            total, figures, is_paid = wallet.total, wallet.figures, wallet.funding is not None
+            values = figures.set_index("figure")["value"].to_dict() if len(figures) else {}
+            rows.append(
+                {
+                    "user": wallet.account.address,
+                    "fills": int(total["fills"]),
+                    "volume": float(total["volume"]),
+                    "closed_pnl": nan if wallet.unvalued else float(total["closed_pnl"]),
+                    "fees": nan if wallet.unvalued else wallet.fees,
+                    "funding": float(total["funding"]) if is_paid else nan,
+                    "net": float(total["net"]) if is_paid and not wallet.unvalued else nan,
+                    "gain": float(wallet.returns["gain"].sum()) if len(wallet.returns) else nan,
+                    "trips": len(wallet.trips),
+                    **{name: values.get(name, nan) for name in _FIGURES},
+                }
+            )
+        made = pd.DataFrame(rows)
+        return made.sort_values(["gain", "user"], ascending=[False, True], ignore_index=True)
 
     @cached_property
     def returns(self) -> pd.DataFrame:
@@ -79,7 +97,7 @@ class Comparison:
     def _join_known(self, name: str) -> pd.DataFrame:
         """Return a frame of the accounts whose returns are known, with the first provenance."""
         parts = [
-            getattr(wallet, name).assign(user=wallet.results.account.address)
+            getattr(wallet, name).assign(user=wallet.account.address)
             for wallet in self.wallets
             if len(wallet.returns)
         ]
@@ -118,25 +136,6 @@ class Comparison:
         }
 
 
-def _account_row(wallet: WalletPerformance) -> dict[str, Any]:
-    results, figures = wallet.results, wallet.figures
-    total, nan = results.total, float("nan")
-    values = dict(zip(figures["figure"], figures["value"], strict=True)) if len(figures) else {}
-    is_known, is_paid = not results.fills_without_amounts, results.funding is not None
-    return {
-        "user": results.account.address,
-        "fills": int(total["fills"]),
-        "volume": float(total["volume"]),
-        "closed_pnl": float(total["closed_pnl"]) if is_known else nan,
-        "fees": float(results.fees) if is_known else nan,
-        "funding": float(total["funding"]) if is_paid else nan,
-        "net": float(total["net"]) if is_known and is_paid else nan,
-        "gain": float(wallet.returns["gain"].sum()) if len(wallet.returns) else nan,
-        "trips": len(wallet.trips),
-        **{name: values.get(name, nan) for name in _FIGURES},
-    }
-
-
 def fetch_comparison(
     session: Session,
     users: Sequence[str] | None,
@@ -168,12 +167,12 @@ def compare(accounts: Sequence[Account]) -> Comparison:
     """Return the results of the comparison of accounts; the fills of all give prices to each."""
     prices = [each.fills[["coin", "time", "px"]] for each in accounts if len(each.fills)]
     marks = pd.concat(prices, ignore_index=True) if prices else None
-    return Comparison([WalletPerformance(WalletResults(each), marks) for each in accounts])
+    return Comparison([WalletResults(each, marks) for each in accounts])
 
 
 def make_title(comparison: Comparison) -> blocks.Block:
     """Return the title of the report."""
-    accounts = [wallet.results.account for wallet in comparison.wallets]
+    accounts = [wallet.account for wallet in comparison.wallets]
     first, times = accounts[0], [account.fills["time"] for account in accounts]
     period, subject = (first.start_ms, first.end_ms), f"{len(accounts)} accounts"
     return report_frames.make_title("Comparison", subject, first.session, period, times)
@@ -218,7 +217,7 @@ def summarize_comparison(comparison: Comparison) -> Iterator[Sentence]:
         )
     else:
         yield tell("The return of no account is known.")
-    accounts = [wallet.results.account for wallet in comparison.wallets]
+    accounts = [wallet.account for wallet in comparison.wallets]
     if lacking := [account for account in accounts if account.missing]:
         text = "Data of {some:count account} are missing or incomplete. Of {user}: {what}."
         user, what = (
@@ -322,7 +321,7 @@ def draw_ranks(comparison: Comparison) -> blocks.Block:
 def source_frames(comparison: Comparison) -> dict[str, pd.DataFrame | None]:
     """Return the fetched frames by name, for the provenance."""
     return {
-        f"{name} {number}": getattr(wallet.results.account, name)
+        f"{name} {number}": getattr(wallet.account, name)
         for number, wallet in enumerate(comparison.wallets, 1)
         for name in ("fills", "ledger", "funding")
     }

@@ -15,25 +15,17 @@ from toolkit.reports.sentences import Sentence, say
 from toolkit.rules.directions import LIQUIDATED
 
 
-def is_mostly_forced(account: Account) -> bool:
-    """Return whether forced closes made more than half of the gains and losses."""
-    whole, *forced = (
-        float(fills["closed_pnl"].astype("float64").abs().sum())
-        for fills in (account.fills, *_find_forced_closes(account))
-    )
-    return sum(forced) > whole / 2
-
-
-def _find_forced_closes(account: Account) -> tuple[pd.DataFrame, pd.DataFrame]:
+def find_forced_closes(account: Account) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return fills by liquidations, and other fills by deleveraging."""
     frame = account.fills.reset_index(drop=True)
     roles = read_roles(Table(frame, "fills", "none"), account.address)
     return frame[roles.liquidated], frame[roles.deleveraged]
 
 
-def tell_forced_closes(account: Account) -> Iterator[Sentence]:
+def tell_forced_closes(
+    account: Account, liquidated: pd.DataFrame, deleveraged: pd.DataFrame
+) -> Iterator[Sentence]:
     """Yield sentences about fills by liquidations, and about other fills by deleveraging."""
-    liquidated, deleveraged = _find_forced_closes(account)
     if len(liquidated):
         yield say(
             "The account was liquidated: {forced_orders:count liquidation}, in "

@@ -69,41 +69,32 @@ class MarketPositions:
     ----------
     market : MarketReport
         The report, with the frames of its accounts.
+
+    Attributes
+    ----------
+    positions, own : DataFrame
+        Positions of the accounts in all coins of the dex, and in the coin of the report; empty if
+        they are not known.
+    equity : DataFrame
+        The accounts of the states, without the time of each, with their modes if known.
+    margins : dict
+        Arguments of the helpers of liquidations: the largest leverages and the margin tables.
     """
 
     def __init__(self, market: "MarketReport") -> None:
-        self.market = market
-        self.frames = market.accounts
-
-    @cached_property
-    def positions(self) -> pd.DataFrame:
-        """Positions of the accounts in all coins of the dex; empty if they are not known."""
-        states = self.frames.states
-        return pd.DataFrame() if states is None else _prepare_states(states.positions)
-
-    @cached_property
-    def own(self) -> pd.DataFrame:
-        """Positions in the coin of the report."""
-        rows = self.positions
-        return rows[(rows["coin"] == self.market.coin) & (rows["szi"] != 0)] if len(rows) else rows
-
-    @cached_property
-    def margins(self) -> dict[str, Any]:
-        """Arguments of the helpers of liquidations: the largest leverages and the margin tables."""
-        if self.frames.markets is None or self.frames.tiers is None:
-            return {"max_leverage": None}
-        return {"max_leverage": self.frames.markets, "margin_tables": self.frames.tiers}
-
-    @cached_property
-    def equity(self) -> pd.DataFrame:
-        """The accounts of the states, without the time of each, with their modes if known."""
-        if self.frames.states is None:
-            return pd.DataFrame()
-        rows, values = _prepare_states(self.frames.states.accounts), self.frames.values
-        if values is not None:
-            modes = dict(zip(values["user"], values["mode"].map(_MODES), strict=True))
-            rows["account_mode"] = rows["user"].map(modes).astype("float64")
-        return rows
+        self.market, self.frames = market, market.accounts
+        frames, values = market.accounts, market.accounts.values
+        self.positions, self.own, self.equity = pd.DataFrame(), pd.DataFrame(), pd.DataFrame()
+        if frames.states is not None:
+            rows = self.positions = _prepare_states(frames.states.positions)
+            self.own = rows[(rows["coin"] == market.coin) & (rows["szi"] != 0)]
+            self.equity = _prepare_states(frames.states.accounts)
+            if values is not None:
+                modes = dict(zip(values["user"], values["mode"].map(_MODES), strict=True))
+                self.equity["account_mode"] = self.equity["user"].map(modes).astype("float64")
+        self.margins: dict[str, Any] = {"max_leverage": None}
+        if frames.markets is not None and frames.tiers is not None:
+            self.margins = {"max_leverage": frames.markets, "margin_tables": frames.tiers}
 
     @cached_property
     def levels(self) -> pd.DataFrame:
@@ -122,13 +113,11 @@ class MarketPositions:
         """The cascade by shock, with that in the book now, and that of all coins together."""
         depth = self.market.depth
         rows = self.cascade.params.copy()
-        for name in ("low", "high"):
-            rows[name] = 1e4 * (rows[name] - rows["shock"])
-        rows["added"] = 1e4 * (rows["estimate"] - rows["shock"])
-        rows["now"] = float("nan")
+        rows["added"], rows["now"] = rows["estimate"], float("nan")
         if depth is not None and len(depth):
-            now = self._run(depth).params
-            rows["now"] = 1e4 * (now["estimate"] - now["shock"])
+            rows["now"] = self._run(depth).params["estimate"]
+        for name in ("low", "high", "added", "now"):
+            rows[name] = 1e4 * (rows[name] - rows["shock"])
         rows["together_usd"] = self._run(self.market.fit, betas=1.0).params["forced_usd"]
         return rows
 
@@ -143,14 +132,6 @@ class MarketPositions:
         values = self.frames.values
         sizes = self.equity if values is None else values.assign(account_value=values["value"])
         return _quietly(accounts.positioning, self.own, sizes)
-
-    @cached_property
-    def shared(self) -> int:
-        """Number of accounts with a position whose collateral a state does not show."""
-        rows = _quietly(liquidations.buffers, self.equity, self.positions, **self.margins)
-        hidden = rows.loc[(rows["margin"] == "cross") & rows["equity"].isna(), "user"]
-        is_hidden = self.own["user"].isin(hidden) & (self.own["leverage_type"] == "cross")
-        return int(self.own.loc[is_hidden, "user"].nunique())
 
 
 def _quietly(helper: Callable[..., R], *arguments: Any, **options: Any) -> R:
@@ -194,12 +175,16 @@ def describe_accounts(positions: MarketPositions) -> Iterator[Sentence]:
         long=known.get("long", 0.0),
         short=known.get("short", 0.0),
     )
-    if positions.shared:
+    equity, held = positions.equity, positions.positions
+    rows = _quietly(liquidations.buffers, equity, held, **positions.margins)
+    hidden = rows.loc[(rows["margin"] == "cross") & rows["equity"].isna(), "user"]
+    is_hidden = own["user"].isin(hidden) & (own["leverage_type"] == "cross")
+    if shared := own.loc[is_hidden, "user"].nunique():
         text = (
             "For {shared:count account} with unified or portfolio margin, a state does not show "
             "the collateral: liquidations leave them out."
         )
-        yield say(text, shared=positions.shared)
+        yield say(text, shared=shared)
     if frames.tiers is None:
         yield say(
             "The source does not have the margin tables. Each coin therefore has one tier here, "
@@ -273,36 +258,29 @@ def describe_positioning(positions: MarketPositions) -> Iterator[Sentence]:
     else:
         text += "one account."
     yield say(text, **row)
-    sides: dict[str, Any] = {}
-    for name, sign in (("long", 1), ("short", -1)):
+    sides = []
+    for name, sign in (("long_", 1), ("short_", -1)):
         rows = accounts.positioning(positions.own[positions.own["szi"] * sign > 0])
-        only = rows.reindex([0]).iloc[0]
-        sides |= {f"{name}_{column}": value for column, value in only.items()}
+        sides.append(rows.reindex([0]).iloc[0].add_prefix(name))
     text = (
         "Longs are as concentrated as {long_effective_accounts:ratio} accounts of equal size, "
         "shorts as {short_effective_accounts:ratio}. The largest long is {long_top_share:share} of "
-        "its side, the largest short {short_top_share:share}."
+        "its side, the largest short {short_top_share:share}. The gain of open longs since their "
+        "entry is {long_gain_bps:bps} bps, that of open shorts {short_gain_bps:bps} bps."
     )
-    yield say(text, **sides)
-    text = (
-        "The gain of open longs since their entry is {long_gain_bps:bps} bps, that of open shorts "
-        "{short_gain_bps:bps} bps."
-    )
-    yield say(text, **sides)
+    yield say(text, **pd.concat(sides))
 
 
 def draw_liquidations(positions: MarketPositions) -> blocks.Block:
     """Return the map of liquidation prices and the cascade; each only if it shows something."""
     drawn: list[blocks.Block] = []
-    if positions.own.empty:
-        return blocks.join()
-    if positions.levels["distance"].notna().any():
+    if not positions.own.empty and positions.levels["distance"].notna().any():
         caption = (
             "Known positions by the distance of their liquidation price from the mark price: in "
             "each step of 2 %, and added up from the mark price."
         )
         drawn.append(blocks.figure(plots.liquidation_map, positions.levels, caption=caption))
-    if positions.changes["accounts"].any():
+    if not positions.own.empty and positions.changes["accounts"].any():
         caption = (
             "The price after all rounds of forced trades, with the 95 % interval of the fitted "
             "slippage; below, the liquidated positions by round."

@@ -21,7 +21,7 @@ from toolkit.fetch.snapshots import perp_twap_snapshots
 from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
 from toolkit.reports import blocks, report_frames
-from toolkit.reports.position_frames import PositionFrames, fetch_positions
+from toolkit.reports.report_frames import PositionFrames, fetch_positions
 from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.slippage._fit import LARGE_MISFIT, SlippageFit
 from toolkit.times import Time
@@ -82,13 +82,17 @@ class MarketReport:
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
         """Return the fetched frames by name, for the provenance."""
+        states = self.accounts.states
         return {
             "market": self.context,
             "slippage": self.samples,
             "depth": self.depth,
             "TWAPs": self.running,
             "limits": None if self.limits is None else self.limits.dex,
-            **self.accounts.list_sources(),
+            "accounts": None if states is None else states.accounts,
+            "positions": None if states is None else states.positions,
+            "perps": self.accounts.markets,
+            "margin tables": self.accounts.tiers,
         }
 
     def title(self) -> blocks.Block:
@@ -188,9 +192,7 @@ class MarketReport:
                 "the samples."
             )
             yield say(text, **thin)
-        if self.missing_reasons:
-            text = "The source does not have these data, and the report leaves them out: {what}."
-            yield say(text, what=report_frames.join_reasons(self.missing_reasons))
+        yield from report_frames.tell_left_out(self.missing_reasons)
 
     @paragraph
     def describe_twaps(self) -> Iterator[Sentence]:
@@ -202,11 +204,10 @@ class MarketReport:
         if row is None or not row["orders"]:
             yield say("No TWAP order runs on this market now.")
             return
-        text = "{orders:count TWAP order runs|TWAP orders run} on this market."
-        yield say(text, **row)
         text = (
-            "They will still buy {buy_usd:dollars} USD and sell {sell_usd:dollars} USD at the mark "
-            "price, {net_usd_per_hour:signed} USD an hour net."
+            "{orders:count TWAP order runs|TWAP orders run} on this market. They will still buy "
+            "{buy_usd:dollars} USD and sell {sell_usd:dollars} USD at the mark price, "
+            "{net_usd_per_hour:signed} USD an hour net."
         )
         yield say(text, **row)
 

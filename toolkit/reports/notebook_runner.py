@@ -22,17 +22,8 @@ from toolkit.errors import NotConnected, ReportFailed
 from toolkit.reports.blocks import Block, provenance, words
 
 _KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
-_START_TIMEOUT: Final = 180  # seconds; a busy machine is slow
 _TRANSPORT: Final = "tcp" if sys.platform == "win32" else "ipc"  # a socket of this user alone
-_FIRST_CELL: Final = "import toolkit.reports.notebook_runner as _report\n\n_report.show_warnings()"
-_LAST_CELL: Final = "_report.report_provenance(globals(), {names!r})"
 _OWN_ERRORS: Final = frozenset({"ArchiveError", "BadRequest", "Incomplete", "ReportFailed"})
-_DEVELOPER_WARNINGS: Final = (
-    DeprecationWarning,
-    FutureWarning,
-    PendingDeprecationWarning,
-    ResourceWarning,
-)
 
 
 def read_notebook(path: Path) -> Any:
@@ -102,11 +93,13 @@ def run_notebook(
         names = ", ".join(known) or "none"
         raise ReportFailed(f"the notebook has no parameter {', '.join(unknown)}; it has {names}")
     for name, value in parameters.items():
-        if not _is_literal(value):
+        try:
+            ast.literal_eval(repr(value))
+        except (SyntaxError, ValueError):
             raise ReportFailed(
                 f"the parameter {name} of the notebook is {type_text(value)}. Pass text, "
                 "a number, True, False, None, or a list of these"
-            )
+            ) from None
     if source is not None and not any("source" in _cell_tags(cell) for cell in notebook.cells):
         warnings.warn(
             f"The notebook has no cell with the tag source, so the report does not use {source}. "
@@ -117,7 +110,8 @@ def run_notebook(
     def hide(code: str) -> Any:
         return nbformat.v4.new_code_cell(code, metadata={"tags": ["hidden"]})
 
-    cells = [hide(_FIRST_CELL)]
+    first = "import toolkit.reports.notebook_runner as _report\n\n_report.show_warnings()"
+    cells = [hide(first)]
     for number, cell in enumerate(notebook.cells, 1):
         tags = _cell_tags(cell)
         if "source" in tags and source is not None:
@@ -129,7 +123,7 @@ def run_notebook(
             lines = (f"{name} = {value!r}" for name, value in parameters.items())
             cells.append(hide("\n".join(lines)))
     cells.append(nbformat.v4.new_markdown_cell("## Provenance"))
-    cells.append(hide(_LAST_CELL.format(names=tuple(known))))
+    cells.append(hide(f"_report.report_provenance(globals(), {tuple(known)!r})"))
     prepared = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": _KERNEL})
     for number, cell in enumerate(prepared.cells):
         cell["id"] = f"cell-{number}"  # nbformat draws random ids
@@ -137,15 +131,6 @@ def run_notebook(
             cell["outputs"], cell["execution_count"] = [], None
     _execute_cells(prepared, on_cell)
     return prepared
-
-
-def _is_literal(value: object) -> bool:
-    """Return whether the text of a value, written into a cell, is this value."""
-    try:
-        ast.literal_eval(repr(value))
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def _cell_tags(cell: Any) -> list[str]:
@@ -172,7 +157,7 @@ def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) ->
             notebook,
             config=Config({"ConnectionFileMixin": connection}),
             timeout=None,
-            startup_timeout=_START_TIMEOUT,
+            startup_timeout=180,  # seconds; a busy machine is slow
             kernel_name=_KERNEL["name"],
             record_timing=False,
             resources={"metadata": {"path": str(Path.cwd())}},
@@ -211,8 +196,10 @@ def show_warnings() -> None:
     """Show warnings as text: their paths and process numbers would differ in every run."""
     from IPython.display import display
 
+    of_developers = (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning)
+
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        if not issubclass(category, _DEVELOPER_WARNINGS):
+        if not issubclass(category, of_developers):
             display(words(f"{category.__name__}: {message}"))
 
     warnings.showwarning = show
@@ -232,13 +219,10 @@ def report_provenance(namespace: Mapping[str, Any], parameters: Sequence[str]) -
         label, simulated = session.label, session.simulated
     frames = namespace.get("sources")
     if frames is None:
-        public = {name: value for name, value in namespace.items() if not name.startswith("_")}
-        frames = {name: value for name, value in public.items() if _is_fetched(value)}
+        frames = {}
+        for name, value in namespace.items():
+            facts = value.attrs.get("toolkit", {}) if isinstance(value, pd.DataFrame) else {}
+            if not name.startswith("_") and "operation" in facts and "helper" not in facts:
+                frames[name] = value
     chosen = {name: namespace.get(name) for name in parameters}
     return provenance(frames, chosen, label, simulated=simulated)
-
-
-def _is_fetched(value: Any) -> bool:
-    """Return whether a value is a fetched frame, and not the result of a helper."""
-    facts = value.attrs.get("toolkit", {}) if isinstance(value, pd.DataFrame) else {}
-    return "operation" in facts and "helper" not in facts

@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from typing import Any, Final
@@ -13,7 +13,6 @@ from markdown_it import MarkdownIt
 from toolkit.errors import ReportFailed
 from toolkit.reports import blocks
 from toolkit.reports.blocks import FACTS
-from toolkit.reports.html_parts import render_part
 
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
 _OUTSIDE: Final = re.compile(
@@ -37,13 +36,6 @@ class ReportPage:
     facts: Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class _Section:
-    id: str
-    heading: str
-    parts: list[str] = field(default_factory=list)
-
-
 def make_page(notebook: Any, *, code: bool = False) -> ReportPage:
     """Return the page of an executed notebook.
 
@@ -59,66 +51,56 @@ def make_page(notebook: Any, *, code: bool = False) -> ReportPage:
         for output in cell.get("outputs", []):
             facts |= output.get("data", {}).get(FACTS, {})
     head, title = "", str(facts.get("title", ""))
-    sections = [_Section("", "")]
+    sections: dict[str, dict[str, Any]] = {"": {"id": "", "heading": "", "parts": []}}
+    parts = sections[""]["parts"]
     for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            heading = _add_prose(cell.source, sections)
-            if heading and not title:  # a report without a title block
-                title, simulated = heading, bool(facts.get("simulated", False))
+        for tag, words, html in _split_prose(cell):
+            if tag == "h2":
+                name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "section"
+                names = (name, *(f"{name}-{number}" for number in range(2, len(sections) + 2)))
+                name = next(each for each in names if each not in sections)
+                parts = []
+                sections[name] = {"id": name, "heading": words, "parts": parts}
+            elif tag and not title:  # a report without a title block
+                title, simulated = words, bool(facts.get("simulated", False))
                 line = str(facts.get("source", ""))
-                head = blocks.title("Report", heading, line, simulated=simulated).html
-        elif cell.cell_type == "code":
-            if code and "hidden" not in cell.metadata.get("tags", []):
-                folded = f"<summary>code</summary><pre><code>{escape(cell.source)}</code></pre>"
-                sections[-1].parts.append(f"<details>{folded}</details>")
-            for html, is_head in _cell_outputs(cell):
-                if is_head:
-                    head = html
-                elif html:  # a progress bar is a widget, and appears only if a fetch takes long
-                    sections[-1].parts.append(html)
+                head = blocks.title("Report", title, line, simulated=simulated).html
+            parts.append(html)
+        if cell.cell_type == "code" and code and "hidden" not in cell.metadata.get("tags", []):
+            folded = f"<summary>code</summary><pre><code>{escape(cell.source)}</code></pre>"
+            parts.append(f"<details>{folded}</details>")
+        for html, is_head in _cell_outputs(cell):
+            if is_head:
+                head = html
+            else:
+                parts.append(html)
     title = title or "Report"
-    html = render_part("page.html", title=title, head=head, sections=sections)
+    html = blocks.render_part("page.html", title=title, head=head, sections=[*sections.values()])
     return ReportPage(html, title, facts)
 
 
-def _add_prose(source: str, sections: list[_Section]) -> str:
-    """Add a Markdown cell to the sections, and return its first-level heading, if any.
+def _split_prose(cell: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield each heading of the first two levels with its tag, and the HTML below it.
 
-    A heading of the second level begins a section.
+    What precedes the first heading has an empty tag.
     """
-    tokens = _MARKDOWN.parse(source)
-    title = ""
-    heads = [
-        place
-        for place, token in enumerate(tokens)
-        if token.type == "heading_open" and token.tag in ("h1", "h2")
-    ]
-    for start, end in pairwise([None, *heads, len(tokens)]):
-        if start is not None:
-            words = tokens[start + 1].content
-            if tokens[start].tag == "h2":
-                sections.append(_Section(_section_id(words, sections), words))
-            else:
-                title = words
-        prose = tokens[0 if start is None else start + 3 : end]
-        if prose:
-            sections[-1].parts.append(_MARKDOWN.renderer.render(prose, _MARKDOWN.options, {}))
-    return title
-
-
-def _section_id(words: str, sections: list[_Section]) -> str:
-    name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "section"
-    taken = {section.id for section in sections}
-    candidates = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 2)))
-    return next(candidate for candidate in candidates if candidate not in taken)
+    if cell.cell_type == "markdown":
+        tokens = _MARKDOWN.parse(cell.source)
+        is_head = [each.type == "heading_open" and each.tag in ("h1", "h2") for each in tokens]
+        heads = [place for place, found in enumerate(is_head) if found]
+        for start, end in pairwise([None, *heads, len(tokens)]):
+            tag, words = (
+                ("", "") if start is None else (tokens[start].tag, tokens[start + 1].content)
+            )
+            prose = tokens[0 if start is None else start + 3 : end]
+            yield tag, words, _MARKDOWN.renderer.render(prose, _MARKDOWN.options, {})
 
 
 def _cell_outputs(cell: Any) -> Iterator[tuple[str, bool]]:
     """Yield the HTML of each output of a cell, and whether it is the head of the page."""
     for output in cell.get("outputs", []):
-        if output.output_type == "stream":
-            if output.name == "stdout":
-                yield f"<pre>{escape(output.text)}</pre>", False
+        if output.output_type == "stream" and output.name == "stdout":
+            yield f"<pre>{escape(output.text)}</pre>", False
         elif output.output_type in ("display_data", "execute_result"):
             html = _output_html(output.data, output.get("metadata", {}))
             outside = _OUTSIDE.search(html)
@@ -139,11 +121,10 @@ def _output_html(data: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
         return html
     for kind in ("image/svg+xml", "image/png"):
         if content := data.get(kind):
-            encoded = (
-                content if kind == "image/png" else base64.b64encode(content.encode()).decode()
-            )
+            if kind != "image/png":
+                content = base64.b64encode(content.encode()).decode()
             alt = escape(str(metadata.get("alt", "A figure without a description.")))
-            return f'<figure><img alt="{alt}" src="data:{kind};base64,{encoded.strip()}"></figure>'
+            return f'<figure><img alt="{alt}" src="data:{kind};base64,{content.strip()}"></figure>'
     if "application/vnd.jupyter.widget-view+json" in data:
-        return ""  # a widget needs a running kernel
+        return ""  # a widget, such as a progress bar, needs a running kernel
     return f"<pre>{escape(str(data.get('text/plain', '')))}</pre>"

@@ -189,9 +189,7 @@ class QualityReport:
                 "An order to buy {thin_size:short_usd} USD could not always be filled in {coins}."
             )
             yield say(text, thin_size=AMOUNTS[-1], coins=", ".join(thin["coin"]))
-        if self.missing_reasons:
-            text = "The source does not have these data, and the report leaves them out: {what}."
-            yield say(text, what=report_frames.join_reasons(self.missing_reasons))
+        yield from report_frames.tell_left_out(self.missing_reasons)
 
     @paragraph
     def describe_checks(self) -> Iterator[Sentence]:

@@ -1,24 +1,42 @@
-"""Frames that reports fetch: samples, optional frames, and the fills and funding of accounts."""
+"""Frames that reports fetch: samples, optional frames, one account, the positions of many."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pandas as pd
 
+from toolkit import accounts
 from toolkit.client import Session
-from toolkit.contract.dexes import NOT_PERP, join_coin
+from toolkit.contract.dexes import NOT_PERP, canonical_dex, coin_dex, join_coin
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import BadRequest, Incomplete, NotPermitted, NotReady
 from toolkit.fetch.account import Account
+from toolkit.fetch.accounts import AccountStates, batch_clearinghouse_states
 from toolkit.fetch.concat import concat_frames
-from toolkit.fetch.market import current_depth, meta_and_asset_ctxs, slippage_history
+from toolkit.fetch.market import (
+    current_depth,
+    margin_tables,
+    meta,
+    meta_and_asset_ctxs,
+    slippage_history,
+)
 from toolkit.fetch.registry import operation_of
+from toolkit.fetch.snapshots import account_value_snapshots
+from toolkit.liquidations._margin_buffers import FIRST_TABLE
 from toolkit.plots.formats import short_usd
 from toolkit.reports.blocks import Block, title
+from toolkit.reports.sentences import Sentence, say
 from toolkit.times import Time, to_iso, to_ms
 
 F = TypeVar("F")
+
+_MAX_ACCOUNTS: Final = 1_000  # of one request for states
+_NO_NAMES: Final = (
+    "the source names no accounts, because the key may not read the snapshots of account values. "
+    "Name accounts with --user, or with accounts="
+)
 
 
 def fetch_optional(
@@ -108,21 +126,19 @@ def fetch_markets(
     """
     command = operation_of(meta_and_asset_ctxs).type + (f" --dex {dex}" if dex else "")
     contexts = {command: lambda: choose(meta_and_asset_ctxs(dex=dex, session=session))}
-    chosen: list[Any] = []
-    if coins is None:
-        chosen = fetch_required(session, contexts)
-        coins, contexts = list(chosen[0]["name"]), {}
+    results = fetch_required(session, contexts) if coins is None else []
+    names = dict.fromkeys(results[0]["name"] if coins is None else coins)
     calls = {
         f"{operation_of(slippage_history).type} --amount {amount:.0f} --coin {coin}": partial(
             slippage_history, coin, amount, start_ms, end_ms, page_size=2000, session=session
         )
-        for coin in dict.fromkeys(coins)
+        for coin in names
         for amount in amounts
     }
-    each = iter([*chosen, *fetch_required(session, {**contexts, **calls})])
-    table = next(each)
-    sizes = [short_usd(amount) for amount in amounts]
-    samples = {coin: {size: next(each) for size in sizes} for coin in dict.fromkeys(coins)}
+    results += fetch_required(session, calls if coins is None else {**contexts, **calls})
+    table, *frames = results
+    each = iter(frames)
+    samples = {coin: {short_usd(amount): next(each) for amount in amounts} for coin in names}
     return table, {coin: concat_frames(samples[coin], "amount") for coin in table["name"]}
 
 
@@ -149,6 +165,13 @@ def join_reasons(missing_reasons: Mapping[str, str]) -> str:
     'depth (it was not archived)'
     """
     return "; ".join(f"{name} ({reason})" for name, reason in missing_reasons.items())
+
+
+def tell_left_out(missing_reasons: Mapping[str, str]) -> Iterator[Sentence]:
+    """Yield what the source does not have, if there is anything."""
+    if missing_reasons:
+        text = "The source does not have these data, and the report leaves them out: {what}."
+        yield say(text, what=join_reasons(missing_reasons))
 
 
 def read_period(session: Session, start: Time, end: Time | None) -> tuple[int, int]:
@@ -209,3 +232,80 @@ def fetch_account(
         },
     )
     return account.fetch("funding", *(("samples", "latest") if with_all else ()))
+
+
+@dataclass(frozen=True)
+class PositionFrames:
+    """The positions of many accounts on the dex of a market.
+
+    - ``states``: accounts and positions of the dex; None if they are not known
+    - ``values``: value and mode of each account, from a snapshot; None if it was not read
+    - ``markets``: metadata of the dex; None if the source does not have it
+    - ``tiers``: its margin tables; None if the source does not have them
+    - ``reason``: why the states are not known
+    """
+
+    states: AccountStates | None
+    values: pd.DataFrame | None = None
+    markets: pd.DataFrame | None = None
+    tiers: pd.DataFrame | None = None
+    reason: str = ""
+
+
+def fetch_positions(
+    session: Session,
+    coin: str,
+    users: Sequence[str] | None,
+    missing_reasons: dict[str, str],
+) -> PositionFrames:
+    """Fetch the positions of accounts on the dex of a coin.
+
+    - ``users``: addresses; None: the accounts with the largest positions of the latest snapshot of
+      account values or, without a snapshot, the accounts that the source names
+    - ``missing_reasons``: if the source does not have some of the data, the reason is added
+    """
+    dex, values = coin_dex(coin), None
+    if users is None:
+        users = (session.world or {}).get("users", ())
+        snapshot = fetch_optional({}, "", account_value_snapshots, ["ALL"], session=session)
+        if snapshot is not None:
+            by_dex = accounts.values(snapshot, by="dex")
+            by_dex = by_dex[by_dex["dex"].map(canonical_dex).isin([dex, "all"])]
+            notional = (by_dex["long"] + by_dex["short"]).groupby(by_dex["user"]).sum()
+            largest = notional[notional > 0].sort_values(ascending=False, kind="stable")
+            users = list(largest.index[:_MAX_ACCOUNTS])
+            values = accounts.values(snapshot)
+            values = values[values["user"].isin(users)].reset_index(drop=True)
+    if not users:
+        return PositionFrames(None, reason=_NO_NAMES)
+    states, reason = _fetch_states(session, list(users)[:_MAX_ACCOUNTS], dex)
+    if states is None:
+        return PositionFrames(None, values, reason=reason)
+    if reason:
+        missing_reasons["positions of all accounts"] = reason
+    fetch = partial(fetch_optional, {}, "", dex=dex, session=session)
+    markets, tiers = fetch(fetch=meta), fetch(fetch=margin_tables)
+    # A dex without tables has one tier for each coin, unless its coins name tables.
+    if markets is not None and tiers is not None and tiers.empty:
+        names_tables = markets["margin_table_id"] >= FIRST_TABLE
+        tiers = None if names_tables.any() else tiers
+    return PositionFrames(states, values, markets, tiers)
+
+
+def _fetch_states(session: Session, users: list[str], dex: str) -> tuple[AccountStates | None, str]:
+    """Return the states that the source has, and why it lacks others."""
+    try:
+        return batch_clearinghouse_states(users, dex=dex, session=session), ""
+    except (NotPermitted, NotReady) as error:
+        return None, str(error)
+    except Incomplete as error:
+        name = operation_of(batch_clearinghouse_states).type + (f" --dex {dex}" if dex else "")
+        command = archive_command(session, f"{name} --user {users[0]} --user ...")
+        reason = ": ".join(filter(None, (str(error.__cause__ or error), command)))
+        if not isinstance(error.rows, tuple):
+            return None, reason
+        states = AccountStates(*error.rows)
+    # An archive returns an account that it does not have with a value of 0.
+    has_value = states.accounts["account_value"].fillna(1.0) != 0
+    known = states.accounts[has_value | states.accounts["user"].isin(states.positions["user"])]
+    return (states._replace(accounts=known) if len(known) else None), reason

@@ -7,8 +7,7 @@ from typing import Any
 
 from toolkit.client import Session, current_session
 from toolkit.errors import ReportFailed
-from toolkit.reports.build import build, write_page
-from toolkit.reports.source_expressions import session_source
+from toolkit.reports.build import build, session_source, write_page
 from toolkit.times import Time
 
 
@@ -266,9 +265,6 @@ def run(
 
 def _period(start: Time, end: Time | None) -> dict[str, Any]:
     """Return the parameters of a period, as literals."""
-    return {"start": _time_literal(start), "end": _time_literal(end)}
-
-
-def _time_literal(time: Time | None) -> Any:
-    """Return a time as a literal."""
-    return time if time is None or isinstance(time, int | str) else str(time)
+    times = {"start": start, "end": end}
+    is_literal = {name: time is None or isinstance(time, int | str) for name, time in times.items()}
+    return {name: time if is_literal[name] else str(time) for name, time in times.items()}

@@ -1,19 +1,16 @@
 """The performance part of a wallet report: returns, their figures, and round trips."""
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, Final
 
 import pandas as pd
 
-from toolkit import performance, plots, pnl
-from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns
+from toolkit import plots
 from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
 from toolkit.reports import blocks
 from toolkit.reports.sentences import Sentence, paragraph, say
-from toolkit.reports.wallet_report import WalletResults
+from toolkit.reports.wallet_report import CLOSED_BY, WalletResults
 
 
 def fine_share(value: float) -> str:
@@ -45,7 +42,6 @@ _NAMES: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     "fee_drag": ("fees, bps of capital per year", formats.two_decimals),
     "funding_drag": ("funding paid, bps of capital per year", formats.two_decimals),
 }
-_CLOSED_BY: Final[Mapping[str, str]] = {"closed": "the account", "liquidated": "liquidation"}
 _TRIPS: Final = (
     Column("coin", "coin", number=False),
     Column("side", "side", number=False),
@@ -55,180 +51,98 @@ _TRIPS: Final = (
     Column("exit_px", "exit", formats.plain_number),
     Column("net", "net, USD", formats.signed_cents),
     Column("return_", "return", formats.percent_share),
-    Column("status", "closed by", lambda value: _CLOSED_BY[value], number=False),
+    Column("status", "closed by", CLOSED_BY.__getitem__, number=False),
 )
 _MAX_TRIPS: Final = 10
 
 
-class WalletPerformance:
-    """Returns and round trips of a wallet; each is computed once.
-
-    Parameters
-    ----------
-    results : WalletResults
-        The results of the report.
-    marks : DataFrame, optional
-        Prices over time, for positions that the account's own fills and funding do not price.
-    """
-
-    def __init__(self, results: WalletResults, marks: pd.DataFrame | None = None) -> None:
-        self.results, self.marks = results, marks
-
-    @cached_property
-    def value(self) -> pd.DataFrame:
-        """The value of the account over time; empty without fills that suffice for it."""
-        results, account = self.results, self.results.account
-        lacks = results.fills_without_amounts or results.fills_without_position
-        if account.fills.empty or lacks:
-            return pd.DataFrame()
-        states = account.states
-        frames = (account.prepared, results.funding, account.ledger)
-        parts = None if states is None else (states.accounts, states.positions)
-        return pnl.value(*frames, marks=self.marks, accounts=parts)
-
-    @cached_property
-    def returns(self) -> pd.DataFrame:
-        """The returns by day; empty if they are not known."""
-        if self.value.empty:
-            return pd.DataFrame()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HistoryWarning)  # a sentence states the reason
-            rows = performance.returns(self.value)
-        return rows if rows["return_"].notna().any() else pd.DataFrame()
-
-    @property
-    def reason(self) -> str:
-        """Why returns are not known."""
-        if self.results.account.fills.empty:
-            return "the account has no fills"
-        if self.value.empty:
-            return "some fills do not state all amounts"
-        reasons = self.value["reason"][self.value["reason"] != ""]
-        return str(reasons.mode().iloc[0]) if len(reasons) else "the account had no capital"
-
-    @cached_property
-    def trips(self) -> pd.DataFrame:
-        """The complete round trips; trips with the largest gain or loss are first."""
-        account = self.results.account
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", (HistoryWarning, MissingAmounts))
-            try:
-                rows = pnl.round_trips(account.prepared, self.results.funding)
-            except MissingColumns:  # fills without amounts or without a price of their token
-                return pd.DataFrame()
-        complete = rows[rows["status"].isin(list(_CLOSED_BY)) & rows["net"].notna()]
-        return complete.sort_values(
-            "net", key=abs, ascending=False, kind="stable", ignore_index=True
-        )
-
-    @property
-    def costs(self) -> str:
-        """After which costs the trips are net."""
-        is_missing = self.results.funding is None
-        return "after fees, without funding" if is_missing else "after fees and funding"
-
-    @cached_property
-    def figures(self) -> pd.DataFrame:
-        """The performance sheet; empty if there are neither returns nor trips."""
-        if self.returns.empty:
-            return performance.trip_sheet(self.trips) if len(self.trips) else pd.DataFrame()
-        trips, costs = self.trips if len(self.trips) else None, self.results.attribution(by="day")
-        return performance.sheet(self.returns, trips=trips, costs=costs)
-
-    def figure(self, name: str) -> pd.Series:
-        """Return the row of a figure."""
-        row: pd.Series = self.figures[self.figures["figure"] == name].iloc[0]
-        return row
-
-
 @paragraph
-def describe_performance(wallet: WalletPerformance) -> Iterator[Sentence]:
+def describe_performance(results: WalletResults) -> Iterator[Sentence]:
     """Return the performance in a few sentences."""
-    results, returns, trips = wallet.results, wallet.returns, wallet.trips
-    if results.fills_without_amounts or results.fills_without_position:
+    returns, trips, value = results.returns, results.trips, results.value
+    if results.unvalued or results.unplaced_perps:
         yield say(
             "Returns are not known: some fills do not state their closed PnL, their fee or the "
             "position before them."
         )
     elif returns.empty:
-        yield say("Returns are not known: {reason}.", reason=wallet.reason)
+        yield say("Returns are not known: {reason}.", reason=results.reason)
     else:
         yield say(
             "The return of the {part} over {n:count day} is {total_return:rate}, without the "
             "effect of deposits and withdrawals: its value changed by {gain:signed} USD.",
-            part=wallet.value["part"].iloc[0],
+            part=value["part"].iloc[0],
             n=len(returns),
-            total_return=wallet.figure("total_return")["value"],
+            total_return=results.figure("total_return")["value"],
             gain=returns["gain"].sum(),
         )
         text = "The deepest known fall below an earlier high was {drawdown:rate}."
-        yield say(text, drawdown=wallet.figure("max_drawdown")["value"])
-        ratio = wallet.figure("sharpe")
+        yield say(text, drawdown=results.figure("max_drawdown")["value"])
+        ratio = results.figure("sharpe")
         if pd.notna(ratio["low"]):
             text = (
                 "The Sharpe ratio per year is {value:ratio}; an interval of 95 % reaches from "
                 "{low:ratio} to {high:ratio}."
             )
             yield say(text, **ratio)
-        if missing := int(wallet.value["value"].isna().sum()):
+        if missing := int(value["value"].isna().sum()):
             text = (
                 "At {missing:count} of {points:count} hours and events the value is not known, "
                 "because open positions have no price or rows are missing: days without a known "
                 "value count in the return of the next day with one."
             )
-            yield say(text, missing=missing, points=len(wallet.value))
+            yield say(text, missing=missing, points=len(value))
+    after = _costs(results)
     if trips.empty:
         yield say("The account completed no round trip.")
     elif len(trips) == 1:
         text = "The only complete round trip brought {net:signed} USD, {after}."
-        yield say(text, net=trips["net"].iloc[0], after=wallet.costs)
+        yield say(text, net=trips["net"].iloc[0], after=after)
     else:
         text = "Of {n_trips:count complete round trip}, {wins:count} ended with a gain, {after}."
-        wins = int((trips["net"] > 0).sum())
-        yield say(text, n_trips=len(trips), wins=wins, after=wallet.costs)
+        yield say(text, n_trips=len(trips), wins=int((trips["net"] > 0).sum()), after=after)
 
 
-def draw_returns(wallet: WalletPerformance) -> blocks.Block:
+def _costs(results: WalletResults) -> str:
+    """Return after which costs the round trips are net."""
+    return "after fees, without funding" if results.funding is None else "after fees and funding"
+
+
+def draw_returns(results: WalletResults) -> blocks.Block:
     """Return the figures of returns; none if returns are not known."""
+    caption = (
+        "Time-weighted return of the account's value; below, the distance from the highest value "
+        "so far."
+    )
     return blocks.join(
-        blocks.draw_rows(
-            plots.growth_curve,
-            wallet.returns,
-            "Time-weighted return of the account's value; below, the distance from the highest "
-            "value so far.",
-        ),
-        blocks.draw_rows(plots.return_calendar, wallet.returns, "Return of each day, UTC."),
+        blocks.draw_rows(plots.growth_curve, results.returns, caption),
+        blocks.draw_rows(plots.return_calendar, results.returns, "Return of each day, UTC."),
     )
 
 
-def make_figure_table(wallet: WalletPerformance) -> Table:
+def make_figure_table(results: WalletResults) -> Table:
     """Return the performance figures with their intervals."""
-    rows = wallet.figures
-    known = rows[rows["figure"].isin(list(_NAMES)) & rows["value"].notna()] if len(rows) else rows
     texts = []
-    for _, row in known.iterrows():
-        name, write = _NAMES[row["figure"]]
-        ends = "" if pd.isna(row["low"]) else f"{write(row['low'])} to {write(row['high'])}"
-        texts.append({"name": name, "value": write(row["value"]), "interval": ends, "n": row["n"]})
+    for row in results.figures.to_dict("records"):
+        if row["figure"] in _NAMES and pd.notna(row["value"]):
+            name, write = _NAMES[row["figure"]]
+            ends = "" if pd.isna(row["low"]) else f"{write(row['low'])} to {write(row['high'])}"
+            texts.append((name, write(row["value"]), ends, row["n"]))
     columns = (
         Column("name", "figure", number=False),
         Column("value", "value"),
         Column("interval", "interval of 95 %"),
         Column("n", "n", formats.whole_number),
     )
-    return table(
-        "Performance: n counts days, or round trips. What happened has no interval.",
-        pd.DataFrame(texts),
-        columns,
-    )
+    caption = "Performance: n counts days, or round trips. What happened has no interval."
+    return table(caption, pd.DataFrame(texts, columns=[each.name for each in columns]), columns)
 
 
-def make_trip_table(wallet: WalletPerformance) -> Table:
+def make_trip_table(results: WalletResults) -> Table:
     """Return the round trips with the largest gain or loss."""
-    rows = wallet.trips.head(_MAX_TRIPS)
-    if rows.empty:
-        return table("There is no complete round trip in this period.", rows, _TRIPS)
-    shown = (
-        f"The {len(rows)} of {len(wallet.trips)} complete round trips with the largest gain or loss"
-    )
-    return table(f"{shown}, {wallet.costs}.", rows, _TRIPS)
+    rows = results.trips.head(_MAX_TRIPS)
+    caption = "There is no complete round trip in this period."
+    if len(rows):
+        which = f"The {len(rows)} of {len(results.trips)} complete round trips"
+        caption = f"{which} with the largest gain or loss, {_costs(results)}."
+    return table(caption, rows, _TRIPS)

@@ -14,16 +14,14 @@ _DAYS: Final = 62  # with more days, the table is by week
 _LEDGER_ROWS: Final = 20
 
 _MONEY: Final = (
+    Column("fills", "fills", formats.whole_number),
+    Column("volume", "volume", formats.whole_dollars),
     Column("closed_pnl", "closed PnL", formats.signed_cents),
     Column("trading_fee", "trading fees", formats.signed_cents),
     Column("builder_fee", "builder fees", formats.signed_cents),
     Column("other_fees", "deployer fees, rebates", formats.signed_cents),
     Column("funding", "funding", formats.signed_cents),
     Column("net", "net", formats.signed_cents),
-)
-_TRADED: Final = (
-    Column("fills", "fills", formats.whole_number),
-    Column("volume", "volume", formats.whole_dollars),
 )
 _COIN: Final = Column("coin", "coin", number=False)
 _TIME: Final = Column("time", "time, UTC", formats.clock_time, number=False)
@@ -87,14 +85,20 @@ def make_tables(results: WalletResults) -> dict[str, Table]:
     positions = pd.DataFrame() if account.states is None else account.states.positions
     if len(positions):
         positions = positions.sort_values("position_value", ascending=False, kind="stable")
+    curve = results.slippage
+    if len(curve):
+        buys, sells = (
+            curve[curve["side"] == side].reset_index(drop=True) for side in ("buy", "sell")
+        )
+        buys = buys.rename(columns={"q50": "buy_q50", "q90": "buy_q90"})
+        curve = buys.join(sells.add_prefix("sell_"))
     return {
         "parts": _parts_table(results),
         "builders": table("Fees to builders, which are a part of the fees.", paid, _BUILDERS),
-        "coins": _coin_table(results),
-        "days": _day_table(results),
+        **_money_tables(results),
         "fills": table("The ten largest fills by notional.", fills.head(10), _FILLS),
         "ledger": _ledger_table(account.ledger),
-        "slippage": _slippage_table(results.slippage),
+        "slippage": table("Slippage against mid in basis points, by size.", curve, _SLIPPAGE),
         "open": table("Open positions, now.", positions, _OPEN),
     }
 
@@ -110,32 +114,27 @@ def _parts_table(results: WalletResults) -> Table:
     return Table("Net and its parts, every digit.", columns, rows[:-1], rows[-1])
 
 
-def _coin_table(results: WalletResults) -> Table:
-    rows, whole = (_prepare_rows(results, by) for by in ("coin", None))
-    rows = rows.sort_values("net", ascending=False, kind="stable")
-    columns = (_COIN, *_TRADED, *_money_columns(rows))
-    total = whole.assign(coin="all")
-    return table("By coin, the best net first, in USD.", rows, columns, total=total)
+def _money_tables(results: WalletResults) -> dict[str, Table]:
+    """Return the attribution by coin, and by day or week.
 
-
-def _day_table(results: WalletResults) -> Table:
+    A column sums the fees that are mostly 0; it is left out if it is all 0.
+    """
     by = "day" if len(results.attribution(by="day")) <= _DAYS else "week"
-    rows = _prepare_rows(results, by)
+    frames, columns = {}, {}
+    for key in ("coin", by, None):
+        rows = results.attribution(by=key)
+        rows = rows.assign(other_fees=rows["deployer_fee"] + rows["rebate"])
+        frames[key] = rows = results.mask_unknown(rows)
+        has_other_fees = any(rows["other_fees"].dropna())
+        columns[key] = [each for each in _MONEY if has_other_fees or each.name != "other_fees"]
+    coins = frames["coin"].sort_values("net", ascending=False, kind="stable")
+    total, caption = frames[None].assign(coin="all"), "By coin, the best net first, in USD."
     first = Column(by, f"{by}, UTC", formats.utc_day, number=False)
     last = Column("ledger", "cash in, less out", formats.signed_cents)
-    return table(f"By {by}, in USD.", rows, (first, *_TRADED, *_money_columns(rows), last))
-
-
-def _prepare_rows(results: WalletResults, by: str | None) -> pd.DataFrame:
-    """Return an attribution with the sum of two columns that are mostly 0."""
-    rows = results.attribution(by=by)
-    return results.mask_unknown(rows.assign(other_fees=rows["deployer_fee"] + rows["rebate"]))
-
-
-def _money_columns(rows: pd.DataFrame) -> list[Column]:
-    """Return the columns of money, without the column of other fees if it is all 0."""
-    has_other_fees = any(rows["other_fees"].dropna())
-    return [column for column in _MONEY if has_other_fees or column.name != "other_fees"]
+    return {
+        "coins": table(caption, coins, (_COIN, *columns["coin"]), total=total),
+        "days": table(f"By {by}, in USD.", frames[by], (first, *columns[by], last)),
+    }
 
 
 def _ledger_table(ledger: pd.DataFrame) -> Table:
@@ -147,13 +146,3 @@ def _ledger_table(ledger: pd.DataFrame) -> Table:
     )
     shown = f"the latest {len(rows)} of {len(ledger)}" if len(ledger) > len(rows) else "all"
     return table(f"Ledger updates, {shown}, newest first; amounts as recorded.", rows, _LEDGER)
-
-
-def _slippage_table(curve: pd.DataFrame) -> Table:
-    rows = curve
-    if len(curve):
-        sides = [curve[curve["side"] == side].reset_index(drop=True) for side in ("buy", "sell")]
-        rows = sides[0][["coin", "amount_usd", "n", "missing_share"]].copy()
-        for name, frame in zip(("buy", "sell"), sides, strict=True):
-            rows[f"{name}_q50"], rows[f"{name}_q90"] = frame["q50"], frame["q90"]
-    return table("Slippage against mid in basis points, by size.", rows, _SLIPPAGE)

@@ -9,8 +9,8 @@ import pandas as pd
 from toolkit.fetch.account import Account
 from toolkit.prepare.door import Table
 from toolkit.prepare.states import spot_backed_users
-from toolkit.reports.forced_closes import is_mostly_forced, tell_forced_closes
-from toolkit.reports.report_frames import join_reasons
+from toolkit.reports.forced_closes import find_forced_closes, tell_forced_closes
+from toolkit.reports.report_frames import join_reasons, tell_left_out
 from toolkit.reports.sentences import Headline, Sentence, headline, join_sentences, paragraph, say
 from toolkit.reports.wallet_report import WalletResults
 
@@ -71,23 +71,21 @@ def _tell_funding(results: WalletResults) -> Headline:
     return headline("funding", value, note, **results.facts)
 
 
-def summarize_wallet(results: WalletResults) -> Sentence:
-    """Return the results in a few sentences."""
-    return join_sentences(list_summaries(results))
-
-
 def list_summaries(results: WalletResults) -> list[Sentence]:
     """Return the paragraphs of the summary: the result, and what was closed by force.
 
     The one that explains most of the result comes first.
     """
-    left_out = [*_tell_left_out(results.account)]
-    result, forced = [*_tell_result(results)], [*tell_forced_closes(results.account)]
-    if not forced:
-        return [join_sentences([*result, *left_out])]
-    if is_mostly_forced(results.account):
-        return [join_sentences(forced), join_sentences([*result, *left_out])]
-    return [join_sentences(result), join_sentences([*forced, *left_out])]
+    account, forced = results.account, find_forced_closes(results.account)
+    whole, *parts = (
+        float(fills["closed_pnl"].astype("float64").abs().sum())
+        for fills in (account.fills, *forced)
+    )
+    result, closes = [*_tell_result(results)], [*tell_forced_closes(account, *forced)]
+    is_mostly_forced = sum(parts) > whole / 2
+    first, last = (closes, result) if is_mostly_forced or not closes else (result, closes)
+    last += _tell_left_out(account)
+    return [join_sentences(told) for told in (first, last) if told]
 
 
 def _tell_result(results: WalletResults) -> Iterator[Sentence]:
@@ -137,9 +135,7 @@ def _tell_left_out(account: Account) -> Iterator[Sentence]:
     for name, reason in account.missing.items():
         is_there = getattr(account, name, None) is not None
         (incomplete if is_there else left_out)[_NAMES.get(name, name)] = reason
-    if left_out:
-        text = "The source does not have these data, and the report leaves them out: {what}."
-        yield say(text, what=join_reasons(left_out))
+    yield from tell_left_out(left_out)
     if incomplete:
         text = "These data are incomplete, and the report counts what there is: {what}."
         yield say(text, what=join_reasons(incomplete))

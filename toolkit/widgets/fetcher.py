@@ -3,20 +3,15 @@
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from toolkit.client import Session
 from toolkit.errors import ToolkitError
 from toolkit.fetch.market import meta
 from toolkit.fetch.registry import operation_of
 
-
-class Fetcher(Protocol):
-    """Calls a fetch function without its session: ``fetch(function, *arguments, **options)``."""
-
-    def __call__(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
-        """Return the result of the function."""
+Fetcher = Callable[..., Any]
+"""Calls a fetch function without its session: ``fetch(function, *arguments, **options)``."""
 
 
 def bind_session(session: Session) -> Fetcher:
@@ -51,11 +46,6 @@ def limit_calls(fetch: Fetcher, clock: Callable[[], float] = time.monotonic) -> 
         return fetch(function, *arguments, **options)
 
     return fetch_within_limit
-
-
-def without_progress(session: Session) -> Session:
-    """Return the session without progress bars: they cannot be shown on a widget's thread."""
-    return replace(session, progress=False)
 
 
 def list_choices(

@@ -10,29 +10,16 @@ import ipywidgets as ipw
 from toolkit.client import Session, current_session
 from toolkit.client.retry import Retry
 from toolkit.fetch.markets import market_code
-from toolkit.widgets.fetcher import (
-    Fetcher,
-    bind_session,
-    limit_calls,
-    list_choices,
-    without_progress,
-)
-from toolkit.widgets.monitor_view import (
-    EVERY,
-    MonitorRequest,
-    MonitorView,
-    clock_time,
-    list_problems,
-    monitor_html,
-    monitor_view,
-)
+from toolkit.widgets import monitor_view as views
+from toolkit.widgets.fetcher import Fetcher, bind_session, limit_calls, list_choices
+from toolkit.widgets.monitor_view import EVERY, MonitorRequest, MonitorView
 from toolkit.widgets.panel import PanelWidget, make_control, push_button
 from toolkit.widgets.threads import Poller
 
 _MAX_UPDATES: Final = 3_600  # after one start: an hour of one update a second
 
 
-class LiveMonitor(PanelWidget):
+class LiveMonitor(PanelWidget[MonitorView]):
     """A widget that watches a market; returned by `live_monitor`.
 
     Attributes
@@ -52,7 +39,6 @@ class LiveMonitor(PanelWidget):
         now_ms: Callable[[], int],
     ) -> None:
         self._fetch, self._now_ms = fetch, now_ms
-        self.view: MonitorView | None = None
         choose = partial(make_control, ipw.Dropdown)
         self._coin = choose("Market", "Market to watch", options=coins, value=request.coin)
         self._every = choose("Every", "Pause between two updates", options=[*EVERY], value=every)
@@ -62,12 +48,12 @@ class LiveMonitor(PanelWidget):
             self._update,
             lambda: EVERY[self._every.value],
             most=_MAX_UPDATES,
-            on_end=self._show_status,
+            on_end=self._show_state,
         )
-        self._switch.on_click(self._start_or_stop)
+        self._switch.on_click(lambda _: self.stop() if self.running else self.start())
         for control in (self._coin, self._every):
             control.observe(self._on_change, "value")
-        self._show_status()
+        self._show_state()
 
     @property
     def running(self) -> bool:
@@ -82,18 +68,18 @@ class LiveMonitor(PanelWidget):
     @property
     def code(self) -> str:
         """The code of the view, without a widget."""
-        return MonitorView(self.request).code if self.view is None else self.view.code
+        return super().code or MonitorView(self.request).code
 
     def start(self) -> "LiveMonitor":
         """Start the updates, and return at once."""
         self._poller.start()
-        self._show_status()
+        self._show_state()
         return self
 
     def stop(self) -> "LiveMonitor":
         """Stop the updates at once, also during a request."""
         self._poller.stop()
-        self._show_status()
+        self._show_state()
         return self
 
     def look(self) -> "LiveMonitor":
@@ -109,33 +95,29 @@ class LiveMonitor(PanelWidget):
     def __repr__(self) -> str:
         return f"tk.widgets.live_monitor({self.request.coin!r}, every={self._every.value!r})"
 
-    def _start_or_stop(self, _: object) -> None:
-        _ = self.stop() if self.running else self.start()
-
     def _on_change(self, _: object) -> None:
         """Update at once after a change of the controls."""
         self._poller.wake()
-        self._show_status()
+        self._show_state()
 
     def _update(self, is_active: Callable[[], bool]) -> None:
         request = self.request
-        view = monitor_view(request, self._fetch, self._now_ms(), self.view)
-        html = monitor_html(view)
-        with self._panel.lock:
+        view = views.monitor_view(request, self._fetch, self._now_ms(), self.view)
+        html = views.monitor_html(view)
+        with self._lock:
             if is_active() and request == self.request:
                 self.view = view
-                self._panel.show(html, view.code)
-                self._show_status()
+                self._show(view, html)
+                self._show_state()
 
-    def _show_status(self) -> None:
+    def _show_state(self) -> None:
         """Show whether it updates, the time of the last good answer, and errors."""
-        with self._panel.lock:
-            running, view = self.running, self.view
-            self._switch.description = "Stop" if running else "Start"
-            state = f"Updates every {self._every.value}" if running else "Stopped"
-            good = None if view is None else view.good_at
-            words = f"{state}; last good answer: {clock_time(good)}."
-            self._panel.show_status(words, "" if view is None else list_problems(view))
+        with self._lock:
+            view = self.view or MonitorView(self.request)
+            self._switch.description = "Stop" if self.running else "Start"
+            state = f"Updates every {self._every.value}" if self.running else "Stopped"
+            words = f"{state}; last good answer: {views.clock_time(view.good_at)}."
+            self._show_status(words, views.list_problems(view))
 
 
 def live_monitor(
@@ -191,9 +173,9 @@ def live_monitor(
     """
     if every not in EVERY:
         raise ValueError(f"unknown every={every!r}; choose one of {', '.join(EVERY)}")
-    session = current_session(session)
+    # Progress bars cannot be shown on a widget's thread.
+    session = replace(current_session(session), progress=False)
     coin = market_code(session, coin)
-    session = without_progress(session)
     choices = [*list_choices(session, coins, coin)]
     fetch = bind_session(replace(session, retry=Retry(attempts=1)))
     if session.budget.per_minute is not None:  # the service then limits snapshots separately

@@ -1,76 +1,59 @@
 """The panel of a widget: controls, a line of status, the view, and its code."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
-from typing import Any, Final, Self
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 import ipywidgets as ipw
 
 from toolkit.widgets import view_html
+from toolkit.widgets.fetcher import error_text
+from toolkit.widgets.threads import NewestRequestWorker, WidgetRequest
 from toolkit.widgets.view_html import read_part
 
 # Tables of a view can be sorted by a click or Enter on a heading, and filtered if they are long.
 # In command mode JupyterLab takes keys in a list as its own shortcuts: an arrow would leave the
 # cell, and "d d" would delete it. It ignores keys in an element with the attribute below.
-_SCRIPT: Final = read_part("panel.js")
-
 _STYLE: Final = (
-    f'<style onload="{escape(_SCRIPT)}">{view_html.STYLE}'
-    ".tk-controls{padding:2px}"
-    # The arrow of ipywidgets is black in every theme.
-    "[data-jp-theme-light='false'] .tk-controls{--jp-widgets-dropdown-arrow:url(\""
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 18 18'%3E"
-    "%3Cpath d='M5 7l4 4 4-4' fill='none' stroke='%23ddd' stroke-width='2'/%3E%3C/svg%3E"
-    '")}</style>'
+    f'<style onload="{escape(read_part("panel.js"))}">{view_html.STYLE}'
+    f"{read_part('panel.css')}</style>"
 )
 
 
-class Panel:
-    """The visible part of a widget; any thread may call its methods.
+class _ViewWithCode(Protocol):
+    @property
+    def code(self) -> str: ...
+
+
+WidgetView = TypeVar("WidgetView", bound=_ViewWithCode)
+
+
+class PanelWidget(Generic[WidgetView]):
+    """What Jupyter shows as a panel. The end of a ``with`` block closes it.
+
+    Any thread may call its methods.
 
     - ``controls``: controls above the view
     """
 
     def __init__(self, controls: Sequence[Any]) -> None:
-        self.lock = threading.RLock()
-        self._state, self._view, self._code = ipw.HTML(), ipw.HTML(), ipw.HTML()
+        self.view: WidgetView | None = None
+        self._lock = threading.RLock()
+        self._state, self._shown, self._code = ipw.HTML(), ipw.HTML(), ipw.HTML()
         row = ipw.HBox(
             [*controls, ipw.HTML(_STYLE)],
             layout=ipw.Layout(flex_flow="row wrap", grid_gap="4px 16px"),
         )
         row.add_class("tk-controls")
-        self.widget = ipw.VBox([row, self._state, self._view, self._code])
+        self.widget = ipw.VBox([row, self._state, self._shown, self._code])
         self.widget.add_class("tk-panel")
 
-    def show_status(self, words: str, failure: str = "") -> None:
-        """Show the status, and an error message."""
-        with self.lock:
-            self._state.value = view_html.view(view_html.problem(failure), view_html.note(words))
-
-    def show(self, html: str, code: str) -> None:
-        """Show a view and its code."""
-        with self.lock:
-            self._view.value = view_html.view(html)
-            self._code.value = view_html.view(view_html.folded_code(code))
-
     @property
-    def html(self) -> str:
-        """The view as self-contained HTML, which an exported notebook shows."""
-        with self.lock:
-            parts = (self._state.value, self._view.value, self._code.value)
-        return f"<style>{view_html.STYLE}</style>{''.join(parts)}"
-
-
-class PanelWidget:
-    """What Jupyter shows as a panel. The end of a ``with`` block closes it.
-
-    - ``controls``: controls above the view
-    """
-
-    def __init__(self, controls: Sequence[Any]) -> None:
-        self._panel = Panel(controls)
-        self.widget = self._panel.widget
+    def code(self) -> str:
+        """The code of the view, without a widget."""
+        return "" if self.view is None else self.view.code
 
     def close(self) -> None:
         """Remove it from the notebook."""
@@ -85,9 +68,87 @@ class PanelWidget:
         self.close()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """Return the widget, and its view where widgets cannot run."""
+        """Return the widget, and its view as self-contained HTML where widgets cannot run."""
         bundle: dict[str, Any] = self.widget._repr_mimebundle_(**options)
-        return {**bundle, "text/plain": repr(self), "text/html": self._panel.html}
+        with self._lock:
+            parts = (self._state.value, self._shown.value, self._code.value)
+        html = f"<style>{view_html.STYLE}</style>{''.join(parts)}"
+        return {**bundle, "text/plain": repr(self), "text/html": html}
+
+    def _show_status(self, words: str, failure: str = "") -> None:
+        """Show the status, and an error message."""
+        with self._lock:
+            self._state.value = view_html.view(view_html.problem(failure), view_html.note(words))
+
+    def _show(self, view: WidgetView, html: str) -> None:
+        """Show a view and its code."""
+        self._shown.value = view_html.view(html)
+        self._code.value = view_html.view(view_html.folded_code(view.code))
+
+
+class Explorer(PanelWidget[WidgetView], Generic[WidgetRequest, WidgetView]):
+    """A panel that shows the view of its last request, computed on a thread.
+
+    - ``controls``: controls above the view
+    - ``compute``: returns the view of a request and its HTML; it runs on a background thread
+    """
+
+    def __init__(
+        self, controls: Sequence[Any], compute: Callable[[WidgetRequest], tuple[WidgetView, str]]
+    ) -> None:
+        super().__init__(controls)
+        self.error: Exception | None = None
+        self._compute, self._quiet_thread = compute, 0
+        self._requests: NewestRequestWorker[WidgetRequest] = NewestRequestWorker(self._answer)
+
+    def settle(self, seconds: float | None = None) -> bool:
+        """Wait until the last request is answered, and return whether it is."""
+        return self._requests.settle(seconds)
+
+    def close(self) -> None:
+        """Remove it from the notebook."""
+        self._requests.drop()
+        super().close()
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        """Change controls without a new request: their callbacks come on this thread."""
+        with self._lock:
+            self._quiet_thread = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._quiet_thread = 0
+
+    @property
+    def _is_quiet(self) -> bool:
+        return self._quiet_thread == threading.get_ident()
+
+    def _ask(self, request: WidgetRequest) -> None:
+        with self._lock:
+            self._show_status("loading ...")
+            self._requests.ask(request)
+
+    def _answer(self, request: WidgetRequest, is_newest: Callable[[], bool]) -> None:
+        try:
+            view, html = self._compute(request)
+        except Exception as error:  # show every error: the traceback of a thread is not visible
+            with self._lock:
+                if is_newest():
+                    self.error = error
+                    note = "The view below is of an earlier request."
+                    self._show_status(note if self.view else "", error_text(error))
+            return
+        with self._lock:
+            if is_newest():
+                self.view, self.error = view, None
+                # The controls come first: what a user picks after seeing the view is then kept.
+                self._update_controls(view)
+                self._show(view, html)
+                self._show_status("")
+
+    def _update_controls(self, view: WidgetView) -> None:
+        """Update controls whose options depend on the view; by default none."""
 
 
 def make_control(

@@ -11,13 +11,11 @@ from toolkit.client import Session, current_session
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch.markets import market_code
 from toolkit.plots.formats import short_usd
-from toolkit.widgets.explorer import Explorer
-from toolkit.widgets.fetcher import Fetcher, bind_session, list_choices, without_progress
-from toolkit.widgets.panel import make_control
+from toolkit.widgets.fetcher import Fetcher, bind_session, list_choices
+from toolkit.widgets.panel import Explorer, make_control
 from toolkit.widgets.slippage_view import (
     PERIODS,
     Side,
-    SlippageData,
     SlippageRequest,
     SlippageView,
     slippage_view,
@@ -54,17 +52,15 @@ class SlippageExplorer(Explorer[SlippageRequest, SlippageView]):
         clock: Callable[[], int],
     ) -> None:
         self._fetch, self._now_ms = fetch, clock()
-        self._markets: dict[tuple[str, str], SlippageData] = {}
-        self._is_setting = False
+        self._markets: dict[tuple[str, str], SlippageView] = {}
         choose = partial(make_control, ipw.Dropdown)
         self._coin = choose("Coin", "Market", options=coins, value=request.coin)
         sizes = [(short_usd(size), float(size)) for size in AMOUNTS]
-        amount = float(request.amount)
+        amount, period = float(request.amount), request.period
         self._amount = choose("Size, USD", "Notional of the order", options=sizes, value=amount)
         sides = get_args(Side)
         self._side = choose("Side", "Side of the order", options=sides, value=request.side)
-        periods = [*dict.fromkeys([*PERIODS, request.period])]
-        period = request.period
+        periods = [*dict.fromkeys([*PERIODS, period])]
         self._period = choose("Period", "Period of the samples", options=periods, value=period)
         controls = (self._coin, self._amount, self._side, self._period)
         super().__init__(controls, self._compute_view)
@@ -83,13 +79,9 @@ class SlippageExplorer(Explorer[SlippageRequest, SlippageView]):
     def set(self, **parameters: Unpack[SlippageChoice]) -> "SlippageExplorer":
         """Set `coin`, `amount`, `side` or `period`, and wait for the view."""
         request = replace(self.request, **parameters)
-        with self._panel.lock:
-            self._is_setting = True
-            try:
-                for name in parameters:
-                    getattr(self, f"_{name}").value = getattr(request, name)
-            finally:
-                self._is_setting = False
+        with self._quiet():
+            for name in parameters:
+                getattr(self, f"_{name}").value = getattr(request, name)
         self._on_change()
         self.settle()
         return self
@@ -102,15 +94,14 @@ class SlippageExplorer(Explorer[SlippageRequest, SlippageView]):
         )
 
     def _on_change(self, _: object = None) -> None:
-        if not self._is_setting:
+        if not self._is_quiet:
             self._ask(self.request)
 
     def _compute_view(self, request: SlippageRequest) -> tuple[SlippageView, str]:
-        known = self._markets.get((request.coin, request.period))
-        view = slippage_view(request, self._fetch, self._now_ms, known)
-        html = view.html
-        self._markets[request.coin, request.period] = view.market
-        return view, html
+        key = (request.coin, request.period)
+        view = slippage_view(request, self._fetch, self._now_ms, self._markets.get(key))
+        self._markets[key] = view
+        return view, view.html
 
 
 def slippage_explorer(
@@ -173,7 +164,8 @@ def slippage_explorer(
     >>> explorer.set(side="buy")
     tk.widgets.slippage_explorer('BTC', 10_000, side='buy', period='1d')
     """
-    session = without_progress(current_session(session))
+    # Progress bars cannot be shown on a widget's thread.
+    session = replace(current_session(session), progress=False)
     coin = market_code(session, coin)
     request = SlippageRequest(coin, float(amount), side, period)
     choices = [*list_choices(session, coins, coin)]

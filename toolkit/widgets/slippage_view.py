@@ -1,6 +1,6 @@
 """The view of the slippage explorer: the cost of trading a size at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, get_args
 
@@ -51,60 +51,61 @@ class SlippageRequest:
 
 
 @dataclass(frozen=True)
-class SlippageData:
-    """Slippage of a market in a period.
-
-    - ``start_ms``, ``end_ms``: the period, both ends inclusive
-    - ``curve``: `tk.slippage.curve` of every size
-    - ``fit``: `tk.slippage.fit` of the same samples
-    """
-
-    start_ms: int
-    end_ms: int
-    curve: pd.DataFrame
-    fit: slippage.SlippageFit
-
-
-@dataclass(frozen=True)
 class SlippageView:
     """The view of the slippage explorer.
 
     - ``request``: the request
-    - ``market``: the slippage of the market
+    - ``start_ms``, ``end_ms``: the period, both ends inclusive
+    - ``all_curves``: `tk.slippage.curve` of every size and side
+    - ``fit``: `tk.slippage.fit` of the same samples
     """
 
     request: SlippageRequest
-    market: SlippageData
+    start_ms: int
+    end_ms: int
+    all_curves: pd.DataFrame
+    fit: slippage.SlippageFit
 
     @property
     def curve(self) -> pd.DataFrame:
         """The curve of the requested sides."""
-        return _keep_side(self.market.curve, self.request.side)
+        return self._keep_side(self.all_curves)
 
     @property
     def params(self) -> pd.DataFrame:
         """The fitted parameters of the requested sides."""
-        return _keep_side(self.market.fit.params, self.request.side)
+        return self._keep_side(self.fit.params)
 
-    @property
-    def at_size(self) -> pd.DataFrame:
-        """The rows of the requested size."""
-        return self.curve[self.curve["amount_usd"] == self.request.amount]
+    def _keep_side(self, rows: pd.DataFrame) -> pd.DataFrame:
+        side = self.request.side
+        return rows if side == "both" else rows[rows["side"] == side]
 
     @property
     def headline(self) -> str:
         """Return the cost of the size in a sentence."""
-        size = f"{formats.short_usd(self.request.amount)} USD of {self.request.coin}"
-        if not len(self.at_size):
-            return f"There are no samples of {size} in this period."
-        return " ".join(
-            _cost_sentence(row, size, self.request.amount) for row in self.at_size.itertuples()
-        )
+        amount, told = self.request.amount, []
+        size = f"{formats.short_usd(amount)} USD of {self.request.coin}"
+        row: Any
+        for row in self.curve[self.curve["amount_usd"] == amount].itertuples():
+            verb = "Buying" if row.side == "buy" else "Selling"
+            if pd.isna(row.q50):
+                told.append(f"{verb} {size}: in most samples the book was too thin.")
+            else:
+                bps, usd = formats.basis_points(row.q50), amount * row.q50 / 1e4
+                high = f"; in one of ten samples more than {row.q90:,.2f} bps"
+                told.append(
+                    f"{verb} {size} at once costs {bps} bps in the median, {usd:,.2f} USD"
+                    f"{'' if pd.isna(row.q90) else high}."
+                )
+            if row.missing:
+                share = formats.percent_share(row.missing_share)
+                told.append(f"The book was too thin in {share} of {row.n:,} samples.")
+        return " ".join(told) or f"There are no samples of {size} in this period."
 
     @property
     def code(self) -> str:
         """The code of the view."""
-        start, end = to_iso(self.market.start_ms), to_iso(self.market.end_ms)
+        start, end = to_iso(self.start_ms), to_iso(self.end_ms)
         sizes, side = ", ".join(f"{amount:_}" for amount in AMOUNTS), self.request.side
         chosen = f'curve, params = (f[f["side"] == {side!r}] for f in (curve, params))\n'
         return (
@@ -137,41 +138,26 @@ class SlippageView:
 
 
 def slippage_view(
-    request: SlippageRequest, fetch: Fetcher, now_ms: int, market: SlippageData | None = None
+    request: SlippageRequest, fetch: Fetcher, now_ms: int, known: SlippageView | None = None
 ) -> SlippageView:
     """Return the view of a request.
 
     - ``request``: the request
     - ``fetch``: fetches the samples of all sizes
     - ``now_ms``: the present, in Unix milliseconds
-    - ``market``: slippage of the same coin and period; if it is passed, nothing is fetched
+    - ``known``: a view of the same coin and period; if it is passed, nothing is fetched
 
     Raise ToolkitError if the samples cannot be fetched.
     """
-    if market is None:
-        start = to_ms(request.period, now_ms=now_ms)
-        ask = partial(fetch, slippage_history, request.coin, page_size=_PAGE)
-        frames = [ask(amount, start, now_ms) for amount in AMOUNTS]
-        samples = pd.concat(frames, ignore_index=True)
-        samples.attrs = frames[0].attrs
-        fit = slippage.fit(samples, draws=_DRAWS)
-        market = SlippageData(start, now_ms, slippage.curve(samples), fit)
-    return SlippageView(request, market)
-
-
-def _keep_side(frame: pd.DataFrame, side: Side) -> pd.DataFrame:
-    return frame if side == "both" else frame[frame["side"] == side]
-
-
-def _cost_sentence(row: Any, size: str, amount: float) -> str:
-    verb = "Buying" if row.side == "buy" else "Selling"
-    thin_share = formats.percent_share(row.missing_share)
-    thin = f" The book was too thin in {thin_share} of {row.n:,} samples." if row.missing else ""
-    if pd.isna(row.q50):
-        return f"{verb} {size}: in most samples the book was too thin.{thin}"
-    cost = f"{formats.basis_points(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
-    high = "" if pd.isna(row.q90) else f"; in one of ten samples more than {row.q90:,.2f} bps"
-    return f"{verb} {size} at once costs {cost}{high}.{thin}"
+    if known is not None:
+        return replace(known, request=request)
+    start = to_ms(request.period, now_ms=now_ms)
+    ask = partial(fetch, slippage_history, request.coin, page_size=_PAGE)
+    frames = [ask(amount, start, now_ms) for amount in AMOUNTS]
+    samples = pd.concat(frames, ignore_index=True)
+    samples.attrs = frames[0].attrs
+    fit = slippage.fit(samples, draws=_DRAWS)
+    return SlippageView(request, start, now_ms, slippage.curve(samples), fit)
 
 
 _MEANINGS: Final = {

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -62,17 +61,6 @@ class NewestRequestWorker(Generic[WidgetRequest]):
             self._answer(request, partial(self._is_newest, number))
 
 
-@dataclass(frozen=True, slots=True)
-class _PollRun:
-    """The events of one start: whether it was stopped, and whether its pause is over."""
-
-    stopped: threading.Event = field(default_factory=threading.Event)
-    woken: threading.Event = field(default_factory=threading.Event)
-
-    def is_active(self) -> bool:
-        return not self.stopped.is_set()
-
-
 class Poller:
     """Calls a function repeatedly until it is stopped.
 
@@ -93,8 +81,9 @@ class Poller:
     ) -> None:
         self._look, self._pause = look, pause
         self._most, self._on_end = most, on_end
-        self._lock = threading.Lock()
-        self._run: _PollRun | None = None
+        self._changed = threading.Condition()
+        self._run: object | None = None  # a new object for each start
+        self._is_woken = False
 
     @property
     def running(self) -> bool:
@@ -103,35 +92,38 @@ class Poller:
 
     def start(self) -> None:
         """Start the thread, unless it runs already."""
-        with self._lock:
+        with self._changed:
             if self._run is not None:
                 return
-            self._run = run = _PollRun()
+            self._is_woken = False
+            self._run = run = object()
         threading.Thread(target=self._poll, args=(run,), name="poll", daemon=True).start()
 
     def stop(self) -> None:
         """Stop at once, also during a call; its answer is not shown."""
-        with self._lock:
-            run, self._run = self._run, None
-        if run is not None:
-            run.stopped.set()
-            run.woken.set()
+        with self._changed:
+            self._run = None
+            self._changed.notify_all()
 
     def wake(self) -> None:
         """End the pause and call the function now."""
-        run = self._run
-        if run is not None:
-            run.woken.set()
+        with self._changed:
+            self._is_woken = True
+            self._changed.notify_all()
 
-    def _poll(self, run: _PollRun) -> None:
+    def _poll(self, run: object) -> None:
+        def is_active() -> bool:
+            return self._run is run
+
         for _ in range(self._most):
-            self._look(run.is_active)
-            run.woken.wait(self._pause())
-            if run.stopped.is_set():
-                return
-            run.woken.clear()
-        with self._lock:
-            if self._run is not run:
+            self._look(is_active)
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_woken or not is_active(), self._pause())
+                if not is_active():
+                    return
+                self._is_woken = False
+        with self._changed:
+            if not is_active():
                 return
             self._run = None
         self._on_end()

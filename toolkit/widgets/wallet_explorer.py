@@ -1,8 +1,7 @@
 """The wallet explorer: PnL, fees and funding of an account by coin and day, or of several."""
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -12,9 +11,7 @@ from toolkit.client import Session, current_session
 from toolkit.fetch.markets import market_code, market_names
 from toolkit.plots import formats
 from toolkit.widgets import wallet_html
-from toolkit.widgets.explorer import Explorer
-from toolkit.widgets.fetcher import without_progress
-from toolkit.widgets.panel import make_control, push_button
+from toolkit.widgets.panel import Explorer, make_control, push_button
 from toolkit.widgets.wallet_view import (
     PERIODS,
     ComparisonRequest,
@@ -55,7 +52,6 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
     ) -> None:
         self._session = session
         self._users = tuple(dict.fromkeys(user.strip().lower() for user in users))
-        self._setting_thread: int | None = None
         periods = list(dict.fromkeys([*PERIODS, request.period]))
         hint, typed = "Address of the account; press Enter to load it", request.user
         self._user = make_control(ipw.Text, "Address", hint, "34em", value=typed)
@@ -140,9 +136,9 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
 
     def _load_account(self, change: Any) -> None:
         """Start again with all coins and days; another address or period is fetched."""
-        if self._setting_thread == threading.get_ident():
+        if self._is_quiet:
             return
-        with self._set_lists():
+        with self._quiet():
             self._coin.value = self._day.value = None
         if change.owner is self._account:
             self._on_change(change)
@@ -150,17 +146,17 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
             self._reload()
 
     def _reload(self, _: object = None) -> None:
-        with self._panel.lock:
+        with self._lock:
             self._load_number += 1
         self._on_change()
 
     def _on_change(self, change: Any = None) -> None:
-        if self._setting_thread == threading.get_ident():
+        if self._is_quiet:
             return
-        with self._panel.lock:
+        with self._lock:
             if change is not None and change.owner.value != change.new:
                 # A view that arrived in between has set the list to its own value.
-                with self._set_lists():
+                with self._quiet():
                     _set_options(change.owner, list(change.owner.options), change.new)
             self._ask((self.request, self._load_number))
 
@@ -178,7 +174,7 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         return one, wallet_html.wallet_html(one)
 
     def _update_controls(self, view: ExplorerView) -> None:
-        with self._set_lists():
+        with self._quiet():
             is_one = isinstance(view, WalletView)
             for control in (self._coin, self._day):
                 control.layout.display = None if is_one else "none"
@@ -187,16 +183,6 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
                 return
             _set_options(self._coin, wallet_html.coin_options(view), view.request.coin)
             _set_options(self._day, wallet_html.day_options(view), view.request.day)
-
-    @contextmanager
-    def _set_lists(self) -> Iterator[None]:
-        """Change the lists without a new request: their callbacks come on this thread."""
-        with self._panel.lock:
-            self._setting_thread = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._setting_thread = None
 
 
 def _first_options(what: str, chosen: str | None) -> list[tuple[str, str | None]]:
@@ -280,4 +266,5 @@ def wallet_explorer(
     if coin is not None:
         coin = market_names([market_code(session, coin)], session=session).popitem()[1]
     request = WalletRequest(users[0], period, coin, day)
-    return WalletExplorer(request, without_progress(session), users)
+    # Progress bars cannot be shown on a widget's thread.
+    return WalletExplorer(request, replace(session, progress=False), users)

@@ -14,7 +14,7 @@ from toolkit.plots.tables import Column
 from toolkit.widgets import view_html
 from toolkit.widgets.svg import draw_svg
 from toolkit.widgets.view_html import signed_share, signed_usd
-from toolkit.widgets.wallet_view import ComparisonView, WalletView, gain_and_return
+from toolkit.widgets.wallet_view import ComparisonView, WalletView
 
 _FILLS: Final = 20  # the latest fills are listed
 
@@ -89,7 +89,7 @@ def wallet_html(view: WalletView) -> str:
     figures = []
     if len(earned):
         text = f"{formats.short_address(view.account.address)}{where}: {_net_text(earned)}"
-        gain, share = gain_and_return(view.figures.returns)
+        gain, share = view.figures.gain_and_return
         if request.coin is None and request.day is None and pd.notna(gain):
             text += f"; its value gained {signed_usd(gain)} USD, a return of {signed_share(share)}"
         text += "."
@@ -237,7 +237,7 @@ def _account_rows(view: ComparisonView) -> pd.DataFrame:
     others = [user for user in view.figures if user not in set(view.earned["user"])]
     rows = pd.concat([view.earned, pd.DataFrame({"user": others})], ignore_index=True)
     figures = [view.figures[user] for user in rows["user"]]
-    earned = [gain_and_return(each.returns) for each in figures]
+    earned = [each.gain_and_return for each in figures]
     rows[["gain", "return_"]] = np.array(earned).reshape(-1, 2)
     rows["account_value"] = [each.value for each in figures]
     states = [each.account.states for each in figures]

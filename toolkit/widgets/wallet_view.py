@@ -1,8 +1,9 @@
 """Views of the wallet explorer: one account, one coin or one day of it, or several accounts."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -22,6 +23,20 @@ from toolkit.widgets.fetcher import error_text
 PERIODS: Final = ("1d", "7d", "30d", "90d", "365d")
 
 _IMPORTS: Final = ("import toolkit as tk", "from IPython.display import display", "")
+_EQUITY_CODE: Final = (
+    "states = account.states",
+    "frames = (account.fills, account.funding, account.ledger)",
+    "times = {'start_time': account.start_ms, 'end_time': account.end_ms}",
+    "curve = tk.pnl.carried_back(states.accounts, states.positions, *frames, **times)",
+)
+_COMPARISON_CODE: Final = (
+    'earned = tk.pnl.attribution(fills, funding, ledger, by="user")',
+    'earned = earned.sort_values("net", ascending=False, kind="stable", ignore_index=True)',
+    "total = tk.pnl.attribution(fills, funding, ledger)",
+    'hours = tk.pnl.attribution(fills, funding, ledger, by=["user", "hour"])',
+    'largest = hours[hours["user"].isin(earned.nlargest(6, "volume")["user"])]',
+    "display(earned, tk.plots.cumulative_pnl(largest), tk.plots.waterfall(total))",
+)
 _THREADS: Final = 8
 
 
@@ -77,19 +92,18 @@ class WalletFigures:
         return float(states.accounts["account_value"].sum())
 
     @cached_property
-    def returns(self) -> pd.DataFrame:
-        """`tk.performance.returns` of the account's value; empty if it is not known."""
-        account = self.account
-        if account.fills.empty:
-            return pd.DataFrame()
-        with warnings.catch_warnings():
+    def gain_and_return(self) -> tuple[float, float]:
+        """The change of the value without deposits, and the return; NaN if they are not known."""
+        account, states = self.account, self.account.states
+        with warnings.catch_warnings(), suppress(MissingColumns):  # fills lack amounts
             warnings.simplefilter("ignore", HistoryWarning)  # a dash states what is not known
-            frames = (account.prepared, account.funding, account.ledger)
-            states = None if account.states is None else account.states[:2]
-            try:
-                return performance.returns(pnl.value(*frames, accounts=states))
-            except MissingColumns:  # some fills do not state all amounts
-                return pd.DataFrame()
+            if len(account.fills):
+                frames = (account.prepared, account.funding, account.ledger)
+                value = pnl.value(*frames, accounts=None if states is None else states[:2])
+                rows = performance.returns(value)
+                if rows["return_"].notna().any():
+                    return float(rows["gain"].sum()), float(rows["growth"].iloc[-1]) - 1
+        return float("nan"), float("nan")
 
     @cached_property
     def equity(self) -> pd.DataFrame | None:
@@ -151,7 +165,25 @@ class WalletView:
     @property
     def code(self) -> str:
         """The code of the view."""
-        return "\n".join([*_IMPORTS, *_code_lines(self.request, self.account)])
+        coin, day, account = self.request.coin, self.request.day, self.account
+        lines = [f"account = tk.account({account.address!r}, {to_iso(account.start_ms)!r})"]
+        for name, by in _list_groups(self.request).items():
+            ledger = "" if "coin" in by else ", account.ledger"
+            frames = f"account.prepared, account.funding{ledger}{f', by={by!r}' if by else ''}"
+            lines.append(f"{name} = tk.pnl.attribution({frames})")
+            if coin is not None and name != "coins":
+                lines.append(f'{name} = {name}[{name}["coin"] == {coin!r}]')
+            if day is not None and name != "days":
+                time = "hour" if name == "hours" else "day"
+                lines.append(f'{name} = {name}[{name}["{time}"].dt.strftime("%F") == {day!r}]')
+        lines.append("display(tk.plots.waterfall(earned), tk.plots.cumulative_pnl(hours))")
+        if coin is None and account.states is not None:
+            lines += _EQUITY_CODE
+            if day is not None:
+                limits = ", ".join(f'"{midnight:%Y-%m-%d}"' for midnight in _day_limits(day))
+                lines.append(f'curve = curve[curve["time"].between({limits})]')
+            lines.append('display(tk.plots.equity_curve(curve, of="equity"))')
+        return "\n".join([*_IMPORTS, *lines])
 
 
 def wallet_view(
@@ -179,13 +211,6 @@ def fetch_account(user: str, period: str, session: Session) -> Account:
     return account.fetch("states", "fills", "ledger", "funding")
 
 
-def gain_and_return(returns: pd.DataFrame) -> tuple[float, float]:
-    """Return the change of a value without deposits, and the return; NaN if they are not known."""
-    if returns.empty or returns["return_"].isna().all():
-        return float("nan"), float("nan")
-    return float(returns["gain"].sum()), float(returns["growth"].iloc[-1]) - 1
-
-
 def _list_groups(request: WalletRequest) -> dict[str, list[str]]:
     """Return the groups of each attribution of a view, for the chosen coin and day."""
     coin = ["coin"] if request.coin is not None else []
@@ -211,30 +236,6 @@ def _keep_chosen(frame: pd.DataFrame, request: WalletRequest, name: str) -> pd.D
 def _day_limits(day: str) -> tuple[pd.Timestamp, pd.Timestamp]:
     begin = pd.Timestamp(day, tz="UTC")
     return begin, begin + pd.Timedelta(days=1)
-
-
-def _code_lines(request: WalletRequest, account: Account) -> Iterator[str]:
-    yield f"account = tk.account({account.address!r}, {to_iso(account.start_ms)!r})"
-    coin, day = request.coin, request.day
-    for name, by in _list_groups(request).items():
-        ledger = "" if "coin" in by else ", account.ledger"
-        option = f", by={by!r}" if by else ""
-        yield f"{name} = tk.pnl.attribution(account.prepared, account.funding{ledger}{option})"
-        if coin is not None and name != "coins":
-            yield f'{name} = {name}[{name}["coin"] == {coin!r}]'
-        if day is not None and name != "days":
-            time = "hour" if name == "hours" else "day"
-            yield f'{name} = {name}[{name}["{time}"].dt.strftime("%F") == {day!r}]'
-    yield "display(tk.plots.waterfall(earned), tk.plots.cumulative_pnl(hours))"
-    if coin is None and account.states is not None:
-        yield "states = account.states"
-        yield "frames = (account.fills, account.funding, account.ledger)"
-        yield "times = {'start_time': account.start_ms, 'end_time': account.end_ms}"
-        yield "curve = tk.pnl.carried_back(states.accounts, states.positions, *frames, **times)"
-        if day is not None:
-            midnights = ", ".join(f'"{midnight:%Y-%m-%d}"' for midnight in _day_limits(day))
-            yield f'curve = curve[curve["time"].between({midnights})]'
-        yield 'display(tk.plots.equity_curve(curve, of="equity"))'
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,20 @@ class ComparisonView:
     @property
     def code(self) -> str:
         """The code of the view."""
-        return "\n".join([*_IMPORTS, *_comparison_lines(self)])
+        users, first = [*self.figures], next(iter(self.figures.values())).account
+        is_paid = any(each.account.funding is not None for each in self.figures.values())
+        paid = "tk.concat([account.funding for account in accounts])"
+        named = (f'{name}["user"] = users[0]' for name in ("fills", "funding")[: 1 + is_paid])
+        lines = (
+            f"users = {users!r}",
+            f"accounts = [tk.account(user, {to_iso(first.start_ms)!r}) for user in users]",
+            "fills = tk.concat([account.fills for account in accounts])",
+            f"funding = {paid if is_paid else None}",
+            "ledger = tk.concat([account.ledger for account in accounts])",
+            *(named if len(users) == 1 else ()),
+            *_COMPARISON_CODE,
+        )
+        return "\n".join([*_IMPORTS, *lines])
 
 
 def comparison_view(
@@ -314,22 +328,3 @@ def comparison_view(
     earned = earned.sort_values("net", ascending=False, kind="stable", ignore_index=True)
     failed = {user: error_text(errors[user]) for user in missing if user in errors}
     return ComparisonView(request, figures, failed, earned, total, hours)
-
-
-def _comparison_lines(view: ComparisonView) -> Iterator[str]:
-    users, first = [*view.figures], next(iter(view.figures.values())).account
-    yield f"users = {users!r}"
-    yield f"accounts = [tk.account(user, {to_iso(first.start_ms)!r}) for user in users]"
-    yield "fills = tk.concat([account.fills for account in accounts])"
-    is_paid = any(each.account.funding is not None for each in view.figures.values())
-    paid = "tk.concat([account.funding for account in accounts])"
-    yield f"funding = {paid if is_paid else None}"
-    yield "ledger = tk.concat([account.ledger for account in accounts])"
-    if len(users) == 1:
-        yield from (f'{name}["user"] = users[0]' for name in ("fills", "funding")[: 1 + is_paid])
-    yield 'earned = tk.pnl.attribution(fills, funding, ledger, by="user")'
-    yield 'earned = earned.sort_values("net", ascending=False, kind="stable", ignore_index=True)'
-    yield "total = tk.pnl.attribution(fills, funding, ledger)"
-    yield 'hours = tk.pnl.attribution(fills, funding, ledger, by=["user", "hour"])'
-    yield 'largest = hours[hours["user"].isin(earned.nlargest(6, "volume")["user"])]'
-    yield "display(earned, tk.plots.cumulative_pnl(largest), tk.plots.waterfall(total))"

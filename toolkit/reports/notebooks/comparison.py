@@ -25,7 +25,7 @@ from toolkit.reports import blocks, comparison_report
 # %%
 results = comparison_report.fetch_comparison(session, users, start, end)
 sources = comparison_report.source_frames(results)
-users = [wallet.results.account.address for wallet in results.wallets]
+users = [wallet.account.address for wallet in results.wallets]
 
 # %%
 comparison_report.make_title(results)

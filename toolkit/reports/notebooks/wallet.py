@@ -32,13 +32,12 @@ from toolkit.reports import (
 
 # %%
 results = wallet_report.fetch_results(session, user, start, end)
-sources = wallet_report.source_frames(results)
+sources = results.source_frames()
 tables = wallet_tables.make_tables(results)
-performance = wallet_performance.WalletPerformance(results)
 user = results.account.address
 
 # %%
-wallet_report.make_title(results)
+results.title()
 
 # %% [markdown]
 # ## Summary
@@ -101,13 +100,13 @@ tables["days"]
 # withdrawals (time-weighted), so that they change no return. Figures per year extrapolate.
 
 # %%
-blocks.words(wallet_performance.describe_performance(performance))
+blocks.words(wallet_performance.describe_performance(results))
 
 # %%
-wallet_performance.draw_returns(performance)
+wallet_performance.draw_returns(results)
 
 # %%
-wallet_performance.make_figure_table(performance)
+wallet_performance.make_figure_table(results)
 
 # %% [markdown]
 # ## Round trips
@@ -117,12 +116,12 @@ wallet_performance.make_figure_table(performance)
 # %%
 blocks.draw_rows(
     plots.trip_returns,
-    performance.trips,
+    results.trips,
     "Net return of each round trip over its duration.",
 )
 
 # %%
-wallet_performance.make_trip_table(performance)
+wallet_performance.make_trip_table(results)
 
 # %% [markdown]
 # ## By coin
