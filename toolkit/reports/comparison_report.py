@@ -89,10 +89,10 @@ class Comparison:
     @cached_property
     def leaderboard(self) -> pd.DataFrame:
         """The accounts by their Sharpe ratio; empty without one."""
-        figures = self._join_known("figures")
-        if figures.empty or figures.loc[figures["figure"] == "sharpe", "value"].isna().all():
+        rows = self._join_known("figures")
+        if rows.empty or rows.loc[rows["figure"] == "sharpe", "value"].isna().all():
             return pd.DataFrame()
-        return performance.leaderboard(figures)
+        return performance.leaderboard(rows)
 
     def _join_known(self, name: str) -> pd.DataFrame:
         """Return a frame of the accounts whose returns are known, with the first provenance."""
@@ -116,7 +116,7 @@ class Comparison:
         """The numbers that sentences state, by the name of their place."""
         rows = self.rows
         known = rows[rows["gain"].notna()]
-        ends = known.iloc[[0, -1]] if len(known) else rows.iloc[[0, -1]]
+        ends = (known if len(known) else rows).iloc[[0, -1]]
         users, gains = ends["user"].map(short_address), ends["gain"]
         return {
             "n": len(rows),
@@ -193,24 +193,19 @@ def list_headlines(comparison: Comparison) -> list[Headline]:
 def summarize_comparison(comparison: Comparison) -> Iterator[Sentence]:
     """Return a few sentences about what the accounts did."""
     facts, tell = comparison.facts, partial(say, **comparison.facts)
+    text = "{traders:count} of the {n:count} accounts traded"
     if facts["traders"] == facts["n"]:
-        yield tell("All {n:count account} traded: {volume:dollars} USD in {fills:count fill}.")
-    else:
-        yield tell(
-            "{traders:count} of the {n:count} accounts traded: {volume:dollars} USD in "
-            "{fills:count fill}."
-        )
+        text = "All {n:count account} traded"
+    yield tell(text + ": {volume:dollars} USD in {fills:count fill}.")
     if facts["known"]:
         yield tell(
             "Accounts whose value gained: {winners:count} of {known:count}. The highest gain is "
             "{best_gain:signed} USD, of {best}; the lowest is {worst_gain:signed} USD, of {worst}."
         )
     if facts["unknown"]:
-        reasons = pd.Series(
-            [wallet.reason for wallet in comparison.wallets if wallet.returns.empty]
-        )
+        reasons = [wallet.reason for wallet in comparison.wallets if wallet.returns.empty]
         text = "The gain of {unknown:count account} is not known: {reason}."
-        yield tell(text, reason=reasons.mode().iloc[0])
+        yield tell(text, reason=pd.Series(reasons).mode().iloc[0])
     if facts["returns"]:
         yield tell(
             "Returns are known of {returns:count account}, from {lowest:rate} to {highest:rate}."
@@ -220,11 +215,8 @@ def summarize_comparison(comparison: Comparison) -> Iterator[Sentence]:
     accounts = [wallet.account for wallet in comparison.wallets]
     if lacking := [account for account in accounts if account.missing]:
         text = "Data of {some:count account} are missing or incomplete. Of {user}: {what}."
-        user, what = (
-            short_address(lacking[0].address),
-            report_frames.join_reasons(lacking[0].missing),
-        )
-        yield tell(text, some=len(lacking), user=user, what=what)
+        user, what = short_address(lacking[0].address), lacking[0].missing
+        yield tell(text, some=len(lacking), user=user, what=report_frames.join_reasons(what))
 
 
 @paragraph
@@ -240,38 +232,29 @@ def describe_ranks(comparison: Comparison) -> Iterator[Sentence]:
         yield say(text, short=short)
     if len(ranked) > 1:
         overlaps = int(ranked["overlaps"].iloc[0])
-        text = (
-            "The interval of the Sharpe ratio of {first}, the highest, overlaps those of "
-            "{overlaps:count} of {others:count other account}: it does not differ clearly from "
-            "these."
-        )
+        text = "The interval of the Sharpe ratio of {first}, the highest, overlaps "
         if short:
             text = (
                 "Among the {ranked:count account} with such an interval, that of {first} overlaps "
                 "{overlaps:count other|others}."
             )
-        elif not overlaps:
-            text = (
-                "The interval of the Sharpe ratio of {first}, the highest, overlaps that of no "
-                "other account."
+        elif overlaps:
+            text += (
+                "those of {overlaps:count} of {others:count other account}: it does not differ "
+                "clearly from these."
             )
+        else:
+            text += "that of no other account."
         counts = {"overlaps": overlaps, "ranked": len(ranked), "others": len(ranked) - 1}
         yield say(text, first=short_address(ranked["user"].iloc[0]), **counts)
     if comparison.skill is not None:
         rates = comparison.skill.accounts["q"].dropna()
         found = int((rates <= _RATE).sum())
         text = (
-            "Of {tested:count account} with enough days, {found:count} gained more than luck "
-            "explains, at a false discovery rate of {false_rate:share}. The test does not look for "
-            "losses."
+            "Of {tested:count account} with enough days, {found} gained more than luck explains, "
+            "at a false discovery rate of {false_rate:share}. The test does not look for losses."
         )
-        if not found:
-            text = (
-                "Of {tested:count account} with enough days, none gained more than luck explains, "
-                "at a false discovery rate of {false_rate:share}. The test does not look for "
-                "losses."
-            )
-        yield say(text, tested=len(rates), found=found, false_rate=_RATE)
+        yield say(text, tested=len(rates), found=f"{found or 'none'}", false_rate=_RATE)
 
 
 def make_account_table(comparison: Comparison) -> Table:
@@ -295,8 +278,8 @@ def draw_growth(comparison: Comparison) -> blocks.Block:
     rows = comparison.returns
     if rows.empty:
         return blocks.join()
-    volume = comparison.rows.set_index("user")["volume"].sort_values(ascending=False)
-    drawn = [user for user in volume.index if user in set(rows["user"])][:_DRAWN]
+    known = comparison.rows[comparison.rows["user"].isin(rows["user"])]
+    drawn = known.sort_values("volume", ascending=False)["user"].head(_DRAWN)
     caption = f"Time-weighted return of the {len(drawn)} accounts with the largest volume."
     shown = rows[rows["user"].isin(drawn)].reset_index(drop=True)
     return blocks.figure(plots.growth_curve, shown, caption=caption)

@@ -12,16 +12,10 @@ from toolkit.client import Session
 from toolkit.contract.dexes import NOT_PERP, canonical_dex, coin_dex, join_coin
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import BadRequest, Incomplete, NotPermitted, NotReady
+from toolkit.fetch import market
 from toolkit.fetch.account import Account
 from toolkit.fetch.accounts import AccountStates, batch_clearinghouse_states
 from toolkit.fetch.concat import concat_frames
-from toolkit.fetch.market import (
-    current_depth,
-    margin_tables,
-    meta,
-    meta_and_asset_ctxs,
-    slippage_history,
-)
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.snapshots import account_value_snapshots
 from toolkit.liquidations._margin_buffers import FIRST_TABLE
@@ -124,13 +118,14 @@ def fetch_markets(
 
     Raise Incomplete if the source is an archive that lacks some of them.
     """
-    command = operation_of(meta_and_asset_ctxs).type + (f" --dex {dex}" if dex else "")
-    contexts = {command: lambda: choose(meta_and_asset_ctxs(dex=dex, session=session))}
+    command = operation_of(market.meta_and_asset_ctxs).type + (f" --dex {dex}" if dex else "")
+    contexts = {command: lambda: choose(market.meta_and_asset_ctxs(dex=dex, session=session))}
     results = fetch_required(session, contexts) if coins is None else []
     names = dict.fromkeys(results[0]["name"] if coins is None else coins)
+    history = operation_of(market.slippage_history).type
     calls = {
-        f"{operation_of(slippage_history).type} --amount {amount:.0f} --coin {coin}": partial(
-            slippage_history, coin, amount, start_ms, end_ms, page_size=2000, session=session
+        f"{history} --amount {amount:.0f} --coin {coin}": partial(
+            market.slippage_history, coin, amount, start_ms, end_ms, page_size=2000, session=session
         )
         for coin in names
         for amount in amounts
@@ -150,7 +145,7 @@ def fetch_depth(
     name: str,
 ) -> pd.DataFrame | None:
     """Return the books of perps now, or None, as `fetch_optional` does."""
-    depth = fetch_optional(missing_reasons, name, current_depth, dex=dex, session=session)
+    depth = fetch_optional(missing_reasons, name, market.current_depth, dex=dex, session=session)
     if depth is None:
         return None
     # Depth may or may not write the dex in front of a coin.
@@ -284,7 +279,7 @@ def fetch_positions(
     if reason:
         missing_reasons["positions of all accounts"] = reason
     fetch = partial(fetch_optional, {}, "", dex=dex, session=session)
-    markets, tiers = fetch(fetch=meta), fetch(fetch=margin_tables)
+    markets, tiers = fetch(fetch=market.meta), fetch(fetch=market.margin_tables)
     # A dex without tables has one tier for each coin, unless its coins name tables.
     if markets is not None and tiers is not None and tiers.empty:
         names_tables = markets["margin_table_id"] >= FIRST_TABLE

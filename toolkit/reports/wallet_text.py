@@ -9,9 +9,9 @@ import pandas as pd
 from toolkit.fetch.account import Account
 from toolkit.prepare.door import Table
 from toolkit.prepare.states import spot_backed_users
-from toolkit.reports.forced_closes import find_forced_closes, tell_forced_closes
 from toolkit.reports.report_frames import join_reasons, tell_left_out
 from toolkit.reports.sentences import Headline, Sentence, headline, join_sentences, paragraph, say
+from toolkit.reports.wallet_reasons import find_forced_closes, tell_forced_closes
 from toolkit.reports.wallet_report import WalletResults
 
 _NAMES: Final = {"states": "account value", "samples": "slippage", "latest": "latest fills"}
@@ -199,20 +199,19 @@ def describe_value(results: WalletResults) -> Iterator[Sentence]:
         yield say("The period ends before now. The value of the account at its end is not known.")
         return
     unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
+    worth = states.accounts["account_value"].sum(skipna=False)
+    tell = partial(say, unrealised=unrealised, worth=worth)
     if spot_backed_users(Table(states.accounts, "accounts"), Table(states.positions, "positions")):
-        text = (
+        yield tell(
             "The account has unified or portfolio margin: its collateral is in the spot wallet, "
             "which its state does not have. So its value is not known; open positions have an "
             "unrealised PnL of {unrealised:signed} USD."
         )
-        yield say(text, unrealised=unrealised)
         return
-    text = (
+    yield tell(
         "On all dexes together the value of the account's perps is {worth:dollars} USD, "
         "{unrealised:signed} USD of it unrealised."
     )
-    worth = states.accounts["account_value"].sum(skipna=False)
-    yield say(text, worth=worth, unrealised=unrealised)
     if row is None:
         yield say("The period begins after the account did, so its rows cannot explain the value.")
     elif pd.isna(row["residual"]):
@@ -229,13 +228,12 @@ def describe_value(results: WalletResults) -> Iterator[Sentence]:
 def list_checks(results: WalletResults) -> list[Headline]:
     """Return the checks: name, result, and meaning of each."""
     audit, row = results.audit, results.reconciliation
-    show = partial(headline, **results.facts)
+    show = partial(headline, **results.facts, off=results.residual)
     rows = [
         show(
             "Net, less the sum of its parts",
             "{off:exact} USD",
             "closed PnL + fees + rebates + funding, to a millionth of a USD",
-            off=results.residual,
         )
     ]
     if audit is None:
@@ -246,27 +244,27 @@ def list_checks(results: WalletResults) -> list[Headline]:
         )
         rows.append(show(label, "not known", note))
     else:
-        known = int(audit["difference"].notna().sum())
+        difference = audit["difference"]
+        facts = {"known": difference.count(), "apart": difference.abs().sum()}
         note = "sum of absolute differences by the exchange's rule of closed PnL, over "
-        if known == len(audit):
+        if difference.notna().all():
             note += "all {fills:count} fills"
         else:
             note += "{known:count} of {fills:count} fills; the others have no entry price"
-        label, apart = "Closed PnL, less recomputed closed PnL", audit["difference"].abs().sum()
-        rows.append(show(label, "{apart:exact} USD", note, apart=apart, known=known))
+        label = "Closed PnL, less recomputed closed PnL"
+        rows.append(show(label, "{apart:exact} USD", note, **facts))
         note = (
             "fills that do not start at the position after the previous fill: fills between them "
             "are missing, or spot tokens were moved without a fill"
         )
-        breaks = int(audit["chain_break"].sum())
+        breaks = audit["chain_break"].sum()
         rows.append(show("Breaks in the chain of positions", "{breaks:count}", note, breaks=breaks))
     note = "fees in tokens without a known price, ledger rows without a known amount"
     rows.append(show("Amounts left out", "{unknown:count}", note))
     if row is not None and pd.notna(row["residual"]):
         label = "Account value, less the value that its rows explain"
         note = "value now, less cash in, closed PnL, fees, funding, unrealised PnL"
-        if row["causes"]:
-            note += "; missing are: {causes}"
-        values = {"residual": row["residual"], "causes": row["causes"]}
+        note += "; missing are: {causes}" if row["causes"] else ""
+        values = row[["residual", "causes"]]
         rows.append(headline(label, "{residual:exact} USD", note, **values))
     return rows

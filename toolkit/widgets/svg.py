@@ -9,6 +9,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any, Final
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
@@ -24,8 +25,9 @@ _DRAWING: Final = threading.Lock()
 _PROLOGUE: Final = re.compile(
     r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.S
 )
-_ID: Final = re.compile(r' id="([^"]+)"')
-_USE: Final = re.compile(r'(xlink:href="#|url\(#)([^")]+)')
+_ID: Final = re.compile(r'( id="|xlink:href="#|url\(#)([^")]+)')
+# By default an SVG contains random ids.
+_FIXED_IDS: Final[Any] = {"svg.hashsalt": "toolkit"}
 
 
 def _css_variables(theme: str) -> str:
@@ -50,41 +52,23 @@ def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
     background inside an element of class ``tk-view``. The pointer shows the values. The same plot
     gives the same text.
     """
-    with _DRAWING:
+    with _DRAWING, mpl.rc_context(_FIXED_IDS):
         drawn = draw(*arguments, theme="light", transparent=True)
         buffer = io.StringIO()
         figure = notebook.root_figure(drawn)
         figure.savefig(buffer, format="svg", metadata=NO_METADATA)
         areas = hover_areas(figure)
-    svg = _use_colour_css_variables(_use_stable_ids(_PROLOGUE.sub("", buffer.getvalue()).strip()))
-    words = escape(notebook.alt(drawn))
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
-    svg = svg.replace("</svg>", f"{areas}</svg>")
-    return f'<figure class="tk-figure">{svg}</figure>'
-
-
-def _use_colour_css_variables(svg: str) -> str:
-    """Replace the colours by CSS variables. The SVG was drawn in the colours of the light theme."""
+    svg = _PROLOGUE.sub("", buffer.getvalue()).strip()
+    own = "tk" + hashlib.sha256(svg.encode()).hexdigest()[:10]  # ids are unique in a page
+    svg = _ID.sub(rf"\1{own}-\2", svg)
     colours = themes.get_theme("light")
     for name in themes.COLOUR_NAMES:
         colour, variable = getattr(colours, name), f"var(--tk-{name})"
         svg = svg.replace(f": {colour}", f": {variable}").replace(f'"{colour}"', f'"{variable}"')
-    return svg
-
-
-def _use_stable_ids(svg: str) -> str:
-    """Replace the random ids by ids that are the same each time and unique to the figure."""
-    numbered: dict[str, str] = {}
-    for name in _ID.findall(svg):
-        numbered.setdefault(name, f"{len(numbered)}")
-    plain = _rename_ids(svg, numbered)
-    prefix = "tk" + hashlib.sha256(plain.encode()).hexdigest()[:10]
-    return _rename_ids(svg, {name: f"{prefix}-{number}" for name, number in numbered.items()})
-
-
-def _rename_ids(svg: str, names: dict[str, str]) -> str:
-    svg = _ID.sub(lambda found: f' id="{names[found[1]]}"', svg)
-    return _USE.sub(lambda found: found[1] + names.get(found[2], found[2]), svg)
+    words = escape(notebook.alt(drawn))
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
+    svg = svg.replace("</svg>", f"{areas}</svg>")
+    return f'<figure class="tk-figure">{svg}</figure>'
 
 
 _POINTS: Final = 72  # points per inch; the SVG files of matplotlib have the unit point
