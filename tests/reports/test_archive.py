@@ -53,14 +53,14 @@ def test_report_without_frames_names_commands(kept, session):
     source, (user, *_) = offline(kept), session.world["users"][1:]
     for call, named in (
         (lambda: wallet_report.fetch_results(source, user), "userFillsByTime 0x"),
-        (lambda: builder_report.fetch_report(source, user), "builderApprovedFillsByTime 0x"),
+        (lambda: builder_report.BuilderReport(source, user), "builderApprovedFillsByTime 0x"),
     ):
         with pytest.raises(tk.Incomplete, match=named):
             call()
     with pytest.raises(tk.Incomplete, match="metaAndAssetCtxs") as market:
-        market_report.fetch_report(source, "BTC")
+        market_report.MarketReport(source, "BTC")
     with pytest.raises(tk.Incomplete) as quality:
-        quality_report.fetch_report(source, "eqx", coins=["eqx:TSLA", "eqx:NVDA"])
+        quality_report.QualityReport(source, "eqx", coins=["eqx:TSLA", "eqx:NVDA"])
     assert str(market.value).count("  toolkit archive refresh ") == 1 + len(AMOUNTS)
     assert " slippageHistory --amount 1000000 --coin BTC" in str(market.value)
     lines = str(quality.value).splitlines()
@@ -76,15 +76,15 @@ def test_market_reports_name_missing_data(tmp_path, session):
     for amount in FOUR:
         kept.refresh(tk.slippage_history, "ETH", amount, 0, session=session)
     source = offline(kept)
-    market = market_report.fetch_report(source, "BTC", "2d")
+    market = market_report.MarketReport(source, "BTC", "2d")
     assert (market.depth, market.running) == (None, None)
     assert "and the report leaves them out: its book (" in market.summary()
     assert "TWAP orders (the archive has no answer to perpTwapSnapshots" in market.summary()
-    quality = quality_report.fetch_report(source, start="2d", coins=["BTC", "ETH"])
+    quality = quality_report.QualityReport(source, start="2d", coins=["BTC", "ETH"])
     assert quality.depth is None
     assert "leaves them out: books (the archive has no answer to currentDepth" in quality.summary()
     with pytest.raises(tk.Incomplete, match="slippageHistory ETH 5000"):
-        market_report.fetch_report(source, "ETH", "2d")
+        market_report.MarketReport(source, "ETH", "2d")
 
 
 def test_market_report_shows_archived_positions(tmp_path, session):
@@ -94,19 +94,19 @@ def test_market_report_shows_archived_positions(tmp_path, session):
     for amount in AMOUNTS:
         for coin in ("BTC", "eqx:TSLA"):
             kept.refresh(tk.slippage_history, coin, amount, 0, session=session)
-    without = MarketPositions(market_report.fetch_report(offline(kept), "BTC", "2d"))
+    without = MarketPositions(market_report.MarketReport(offline(kept), "BTC", "2d"))
     assert "the source names no accounts" in market_positions.describe_accounts(without)
     kept.refresh(tk.batch_clearinghouse_states, users[:9], session=session)
     kept.refresh(tk.user_fills_by_time, users[9], 0, session=session)
-    held = MarketPositions(market_report.fetch_report(offline(kept), "BTC", "2d"))
+    held = MarketPositions(market_report.MarketReport(offline(kept), "BTC", "2d"))
     assert set(held.own["user"]) <= set(users[:9])
     assert "known position in BTC" in market_positions.describe_accounts(held)
     assert market_positions.list_liquidations(held).rows
     reason = held.market.missing_reasons["positions of all accounts"]
     assert f"toolkit archive refresh {tmp_path} batchClearinghouseStates --user 0x" in reason
-    tesla = MarketPositions(market_report.fetch_report(offline(kept), "eqx:TSLA", "2d"))
+    tesla = MarketPositions(market_report.MarketReport(offline(kept), "eqx:TSLA", "2d"))
     assert "batchClearinghouseStates --dex eqx --user" in tesla.frames.reason
     assert market_positions.describe_cascade(tesla) == ""
     assert market_positions.list_classes(tesla).rows == []
-    named = market_report.fetch_report(offline(kept), "BTC", "2d", accounts=users[:2])
+    named = market_report.MarketReport(offline(kept), "BTC", "2d", accounts=users[:2])
     assert set(named.accounts.states.accounts["user"]) == set(users[:2])

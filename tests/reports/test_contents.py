@@ -7,8 +7,9 @@ such a number fails here. So does a sentence that no report below has.
 import ast
 import inspect
 import re
+from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -90,11 +91,23 @@ def variants(session, user):
     }
 
 
+def changed(report, **parts):
+    """Return a report with other frames, and without the results of the first ones."""
+    cached = {
+        name for name, each in vars(type(report)).items() if isinstance(each, cached_property)
+    }
+    made = copy(report)
+    made.__dict__ = {
+        name: each for name, each in vars(report).items() if name not in cached
+    } | parts
+    return made
+
+
 def builders(session):
     first, second = (
-        builder_report.fetch_report(session, builder) for builder in session.world["builders"][:2]
+        builder_report.BuilderReport(session, builder) for builder in session.world["builders"][:2]
     )
-    return [first, second, replace(first, fills=without(first.fills, "user"))]
+    return [first, second, changed(first, fills=without(first.fills, "user"))]
 
 
 def without(fills, column):
@@ -138,15 +151,15 @@ def ranked(frames, *returns):
 
 
 def markets(session):
-    gather = partial(market_report.fetch_report, session)
+    gather = partial(market_report.MarketReport, session)
     every = tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session)
     running = every[~every["waiting"].astype(bool)]
     yield gather("BTC")
     yield gather(running["market"].iloc[0])
     thin, tesla = gather("FARTCOIN"), gather("eqx:TSLA")
-    yield replace(thin, missing_reasons=LACKING, running=None)
-    yield replace(tesla, running=running.iloc[:0])
-    yield replace(tesla, limits=None)
+    yield changed(thin, missing_reasons=LACKING, running=None)
+    yield changed(tesla, running=running.iloc[:0])
+    yield changed(tesla, limits=None)
     yield gather("pre:OPENAI")
 
 
@@ -154,21 +167,21 @@ def held(of_markets):
     """Return markets whose positions or margins are not all known."""
     btc, *_, openai = of_markets
     frames = openai.accounts
-    yield replace(btc, accounts=PositionFrames(None, reason="the key may not read them"))
+    yield changed(btc, accounts=PositionFrames(None, reason="the key may not read them"))
     few = frames.states.positions["coin"] != "pre:OPENAI"
     apart = frames.states._replace(positions=frames.states.positions[few])
-    yield replace(openai, accounts=replace(frames, states=apart))
-    yield replace(openai, accounts=replace(frames, values=None, markets=None, tiers=None))
-    yield replace(openai, samples=openai.samples[openai.samples["amount_usd"] == 1e5])
+    yield changed(openai, accounts=replace(frames, states=apart))
+    yield changed(openai, accounts=replace(frames, values=None, markets=None, tiers=None))
+    yield changed(openai, samples=openai.samples[openai.samples["amount_usd"] == 1e5])
     costs = {name: 50 * openai.samples[name] for name in ("buy_slippage_bps", "sell_slippage_bps")}
-    yield replace(openai, samples=openai.samples.assign(**costs))
+    yield changed(openai, samples=openai.samples.assign(**costs))
 
 
 def qualities(session):
-    two = quality_report.fetch_report(session, coins=["BTC", "FARTCOIN"])
+    two = quality_report.QualityReport(session, coins=["BTC", "FARTCOIN"])
     yield two
-    yield replace(two, missing_reasons=LACKING, depth=None)
-    yield quality_report.fetch_report(session, "eqx")
+    yield changed(two, missing_reasons=LACKING, depth=None)
+    yield quality_report.QualityReport(session, "eqx")
 
 
 def wallets(session, user):
@@ -204,7 +217,7 @@ def wallets(session, user):
         "spot": {"fills": fills.head(1).assign(coin="@107", side="B", fee_token="HYPE")},
     }
     made = {name: account.assign(**parts) for name, parts in changed.items()}
-    routed = builder_report.fetch_report(session, session.world["builders"][1]).fills
+    routed = builder_report.BuilderReport(session, session.world["builders"][1]).fills
     payer = routed.loc[routed["builder_fee"] > 0, "user"].iloc[0]
     made["routed"] = wallet_report.fetch_results(session, payer).account
     latest = made["routed"].latest
@@ -363,7 +376,7 @@ def test_market_tables_match_headlines(variants):
     assert market.frames()["slippage"] is market.samples
     assert len(market.heat) > 0
     assert set(market.book["coin"]) == {"BTC"}
-    assert replace(market, depth=None).book.empty
+    assert changed(market, depth=None).book.empty
     assert len(market_positions.list_liquidations(positions).rows) == len(positions.changes)
     classes = market_positions.list_classes(positions)
     assert len(classes.rows) == len(positions.classes) - 1
@@ -377,9 +390,9 @@ def test_market_tables_match_headlines(variants):
 def test_market_counts_running_twaps_and_limits(session):
     running = tk.perp_twap_snapshots(session.world["perp_coins"], session=session)
     coin, count = next(iter(running["market"].value_counts().items()))
-    result = market_report.fetch_report(session, coin)
+    result = market_report.MarketReport(session, coin)
     assert len(result.orders().rows) == min(10, count)
-    result = market_report.fetch_report(session, "eqx:TSLA")
+    result = market_report.MarketReport(session, "eqx:TSLA")
     limits = tk.perp_dex_limits("eqx", session=session)
     cap = limits.coins.set_index("coin")["oi_cap"]["eqx:TSLA"]
     assert f"{cap:,.0f} USD" in result.describe_limits()
@@ -394,7 +407,7 @@ def test_builder_tables_sum_to_totals(variants):
     assert len(users.rows) <= 10
     assert len(builder.retention().rows) == int(builder.cohorts["complete"].sum())
     assert len(builder.ends().rows) > 0
-    assert replace(builder, orders=builder.orders.iloc[:0]).ends().rows == []
+    assert changed(builder, orders=builder.orders.iloc[:0]).ends().rows == []
     assert builder.activity["new"].sum() == routed["user"].nunique()
     assert len(builder.periods().rows) > 0
     # Conversions of outcome tokens are no volume (docs/live_service.md, section 7).
@@ -418,20 +431,20 @@ def test_quality_ranks_by_cost(variants):
     assert set(quality.books["coin"]) == set(quality.drawn_curves()["coin"]) == {"BTC", "FARTCOIN"}
     assert quality.books["bid"].is_monotonic_decreasing
     assert quality.comparison["consistent"].dropna().all()
-    without_depth = replace(quality, depth=None)
+    without_depth = changed(quality, depth=None)
     assert without_depth.books.empty
     assert without_depth.comparison.empty
 
 
 def test_reports_without_data_are_refused(session):
-    market, quality = market_report.fetch_report, quality_report.fetch_report
+    market, quality = market_report.MarketReport, quality_report.QualityReport
     user = session.world["users"][5]
     same = [user, f"0x{user[2:].upper()}"]
     for call, named in (
         (lambda: market(session, "BTX"), "no perp BTX on dex hyperliquid; .* BTC"),
         (lambda: quality(session, coins=["BTX"]), "BTX"),
         (lambda: market(session, "BTC", "2020-01-01", "2020-01-02"), "samples"),
-        (lambda: builder_report.fetch_report(session, "0x" + "ab" * 20), "0xabab"),
+        (lambda: builder_report.BuilderReport(session, "0x" + "ab" * 20), "0xabab"),
         (lambda: comparison_report.fetch_comparison(session, same), "1 was passed"),
         (lambda: wallet_report.fetch_results(session, "0x" + "00" * 20), "0x00"),
     ):

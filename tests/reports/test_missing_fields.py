@@ -99,7 +99,7 @@ def test_fills_without_users_are_counted(session):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = altered(session, "builderApprovedFillsByTime", "user")
-        result = builder_report.fetch_report(source, builder)
+        result = builder_report.BuilderReport(source, builder)
     missing = int(result.fills["user"].isna().sum())
     assert missing > 0
     assert f"{missing:,} of {len(result.fills):,} do not name their user" in result.summary()

@@ -4,7 +4,6 @@ The notebook ``notebooks/builder.py`` has the prose, and calls these functions.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -56,23 +55,48 @@ _VALUES: Final = (
 )
 
 
-@dataclass(frozen=True)
 class BuilderReport:
-    """The frames and results of a builder report.
+    """Fetch everything that a builder report shows; each result is computed once.
 
-    - ``address``: the builder
-    - ``start_ms``, ``end_ms``: the period, both ends inclusive
-    - ``fills``: the fills of its users while they had approved it, all of them
-    - ``orders``: status events of the orders placed through it
-    - ``session``: the source
+    Parameters
+    ----------
+    session : Session
+        The source.
+    address : str
+        The builder.
+    start, end : Time
+        The period, both ends inclusive.
+
+    Attributes
+    ----------
+    fills : DataFrame
+        The fills of its users while they had approved it, all of them.
+    orders : DataFrame
+        Status events of the orders placed through it.
+
+    Raises
+    ------
+    ReportFailed
+        If there are no fills through it.
     """
 
-    address: str
-    start_ms: int
-    end_ms: int
-    fills: pd.DataFrame
-    orders: pd.DataFrame
-    session: Session
+    def __init__(
+        self, session: Session, address: str, start: Time = 0, end: Time | None = None
+    ) -> None:
+        self.session, self.address = session, address.lower()
+        self.period = report_frames.read_period(session, start, end)
+        calls = {
+            f"{operation_of(call).type} --builder {address}": partial(
+                call, address, *self.period, session=session
+            )
+            for call in (builder_approved_fills_by_time, builder_orders_by_time)
+        }
+        fills, orders = report_frames.fetch_required(session, calls)
+        if not (fills["builder"] == self.address).any():
+            raise ReportFailed(
+                f"there are no fills through {address} in this period. Choose a longer period"
+            )
+        self.fills, self.orders = (with_readable_coins(each, session) for each in (fills, orders))
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
         """Return the fetched frames by name, for the provenance."""
@@ -80,9 +104,8 @@ class BuilderReport:
 
     def title(self) -> blocks.Block:
         """Return the title of the report."""
-        period, times = (self.start_ms, self.end_ms), [self.fills["time"]]
-        kind = "Builder report"
-        return report_frames.make_title(kind, self.address, self.session, period, times)
+        kind, times = "Builder report", [self.fills["time"]]
+        return report_frames.make_title(kind, self.address, self.session, self.period, times)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -112,15 +135,15 @@ class BuilderReport:
     @cached_property
     def cohorts(self) -> pd.DataFrame:
         """Its users by the week of their first trade through it."""
-        return builders.cohorts(self.fills, self.address, until=self.end_ms)
+        return builders.cohorts(self.fills, self.address, until=self.period[1])
 
     @cached_property
     def lifetime(self) -> LifetimeValue:
         """Revenue from a user over time."""
         named = self.fills[self.fills["user"].notna()]
         first_ms = int(self.fills["time"].min().timestamp() * 1000)
-        weeks = max(1, min(12, (self.end_ms - first_ms) // WEEK))
-        return builders.lifetime_value(named, self.address, weeks=weeks, until=self.end_ms)
+        weeks = max(1, min(12, (self.period[1] - first_ms) // WEEK))
+        return builders.lifetime_value(named, self.address, weeks=weeks, until=self.period[1])
 
     def weeks(self) -> pd.DataFrame:
         """Return the volume of the users by route and week."""
@@ -192,26 +215,3 @@ class BuilderReport:
 
     def _revenue(self, by: str | None) -> Any:
         return builders.revenue(self.fills, self.address, by=by)
-
-
-def fetch_report(
-    session: Session, address: str, start: Time = 0, end: Time | None = None
-) -> BuilderReport:
-    """Fetch everything that a builder report shows.
-
-    Raise ReportFailed if there are no fills through it.
-    """
-    start_ms, end_ms = report_frames.read_period(session, start, end)
-    calls = {
-        f"{operation_of(call).type} --builder {address}": partial(
-            call, address, start_ms, end_ms, session=session
-        )
-        for call in (builder_approved_fills_by_time, builder_orders_by_time)
-    }
-    fills, orders = report_frames.fetch_required(session, calls)
-    if not (fills["builder"] == address.lower()).any():
-        raise ReportFailed(
-            f"there are no fills through {address} in this period. Choose a longer period"
-        )
-    fills, orders = (with_readable_coins(frame, session) for frame in (fills, orders))
-    return BuilderReport(address.lower(), start_ms, end_ms, fills, orders, session)

@@ -3,8 +3,7 @@
 The notebook ``notebooks/market.py`` has the prose, and calls these functions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -21,7 +20,6 @@ from toolkit.fetch.snapshots import perp_twap_snapshots
 from toolkit.plots import formats
 from toolkit.plots.tables import Column, Table, table
 from toolkit.reports import blocks, report_frames
-from toolkit.reports.report_frames import PositionFrames, fetch_positions
 from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.slippage._fit import LARGE_MISFIT, SlippageFit
 from toolkit.times import Time
@@ -52,33 +50,67 @@ _TWAPS: Final = (
 )
 
 
-@dataclass(frozen=True)
 class MarketReport:
-    """The frames and results of a market report.
+    """Fetch everything that a market report shows; each result is computed once.
 
-    - ``coin``: the perp
-    - ``start_ms``, ``end_ms``: period of the slippage samples, both ends inclusive
-    - ``context``: its row of ``meta_and_asset_ctxs``
-    - ``samples``: slippage samples of all sizes
-    - ``depth``, ``running``: its book now, and its TWAP orders; None if the service does not show
-      them
-    - ``limits``: limits of a builder-deployed dex, None on the native one
-    - ``accounts``: positions of accounts on its dex
-    - ``session``: the source
-    - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
+    Parameters
+    ----------
+    session : Session
+        The source.
+    coin : str
+        The perp.
+    start, end : Time
+        Period of the slippage samples, both ends inclusive.
+    accounts : sequence of str, optional
+        Addresses of accounts whose positions count, as for `fetch_positions`.
+
+    Attributes
+    ----------
+    context, samples : DataFrame
+        Its row of ``meta_and_asset_ctxs``, and the slippage samples of all sizes.
+    depth, running : DataFrame or None
+        Its book now, and its TWAP orders; None if the service does not show them.
+    limits : PerpDexLimits or None
+        Limits of a builder-deployed dex, None on the native one.
+    accounts : PositionFrames
+        Positions of accounts on its dex.
+    missing_reasons : dict
+        Data that the source, such as an archive, does not have -> the reason.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such perp, or it has no slippage samples in the period.
     """
 
-    coin: str
-    start_ms: int
-    end_ms: int
-    context: pd.DataFrame
-    samples: pd.DataFrame
-    depth: pd.DataFrame | None
-    running: pd.DataFrame | None
-    limits: Any
-    accounts: PositionFrames
-    session: Session
-    missing_reasons: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        session: Session,
+        coin: str,
+        start: Time = "30d",
+        end: Time | None = None,
+        accounts: Sequence[str] | None = None,
+    ) -> None:
+        self.session, self.period = session, report_frames.read_period(session, start, end)
+        try:
+            self.coin = coin = market_code(session, coin)
+        except BadRequest as error:
+            raise ReportFailed(str(error)) from None
+        dex, select = coin_dex(coin), partial(_select_market, coin)
+        self.context, by_coin = report_frames.fetch_markets(
+            session, dex, select, [coin], *self.period
+        )
+        self.samples = by_coin[coin]
+        if self.samples.empty:
+            raise ReportFailed(
+                f"there are no slippage samples of {coin} in this period. Choose a longer period"
+            )
+        self.missing_reasons = missing = dict[str, str]()
+        self.depth = report_frames.fetch_depth(session, dex, [coin], missing, "its book")
+        fetch = partial(report_frames.fetch_optional, missing, session=session)
+        self.running = fetch("TWAP orders", perp_twap_snapshots, [coin])
+        self.limits = fetch("limits", perp_dex_limits, dex) if dex else None
+        self.accounts = report_frames.fetch_positions(session, coin, accounts, missing)
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
         """Return the fetched frames by name, for the provenance."""
@@ -97,9 +129,9 @@ class MarketReport:
 
     def title(self) -> blocks.Block:
         """Return the title of the report."""
-        period, about = (self.start_ms, self.end_ms), "slippage from "
-        kind = "Market report"
-        return report_frames.make_title(kind, self.coin, self.session, period, about=about)
+        return report_frames.make_title(
+            "Market report", self.coin, self.session, self.period, about="slippage from "
+        )
 
     @cached_property
     def fit(self) -> SlippageFit:
@@ -252,43 +284,6 @@ class MarketReport:
                 state=rows["waiting"].map({True: "waits", False: "runs"}),
             )
         return table("TWAP orders with the largest remaining sizes.", rows, _TWAPS)
-
-
-def fetch_report(
-    session: Session,
-    coin: str,
-    start: Time = "30d",
-    end: Time | None = None,
-    accounts: Sequence[str] | None = None,
-) -> MarketReport:
-    """Fetch everything that a market report shows.
-
-    - ``accounts``: addresses of accounts whose positions count, as for `fetch_positions`
-
-    Raise ReportFailed if there is no such perp, or it has no slippage samples in the period.
-    """
-    start_ms, end_ms = report_frames.read_period(session, start, end)
-    try:
-        coin = market_code(session, coin)
-    except BadRequest as error:
-        raise ReportFailed(str(error)) from None
-    dex = coin_dex(coin)
-    context, by_coin = report_frames.fetch_markets(
-        session, dex, partial(_select_market, coin), [coin], start_ms, end_ms
-    )
-    samples = by_coin[coin]
-    if samples.empty:
-        raise ReportFailed(
-            f"there are no slippage samples of {coin} in this period. Choose a longer period"
-        )
-    missing: dict[str, str] = {}
-    depth = report_frames.fetch_depth(session, dex, [coin], missing, "its book")
-    fetch = partial(report_frames.fetch_optional, missing, session=session)
-    running = fetch("TWAP orders", perp_twap_snapshots, [coin])
-    limits = fetch("limits", perp_dex_limits, dex) if dex else None
-    positions = fetch_positions(session, coin, accounts, missing)
-    frames = (context, samples, depth, running, limits, positions)
-    return MarketReport(coin, start_ms, end_ms, *frames, session, missing)
 
 
 def _select_market(coin: str, listed: pd.DataFrame) -> pd.DataFrame:

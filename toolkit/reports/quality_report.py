@@ -3,8 +3,7 @@
 The notebook ``notebooks/market_quality.py`` has the prose, and calls these functions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -51,29 +50,66 @@ _BOOKS: Final = (
 )
 
 
-@dataclass(frozen=True)
 class QualityReport:
-    """The frames and results of a market-quality report.
+    """Fetch everything that a market-quality report shows; each result is computed once.
 
-    - ``dex``: dex of the markets; empty for the native dex
-    - ``start_ms``, ``end_ms``: period of the samples, both ends inclusive
-    - ``contexts``, ``samples``: the markets, and their slippage samples
-    - ``depth``: their books now; None if the service does not show them
-    - ``session``: the source
-    - ``is_chosen``: whether the caller chose the markets; else they are those with the largest
-      volume
-    - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
+    Parameters
+    ----------
+    session : Session
+        The source.
+    dex : str, default ""
+        Dex of the markets; empty for the native dex.
+    start, end : Time
+        Period of the samples, both ends inclusive.
+    coins : str or sequence of str, optional
+        The markets; by default those with the largest volume.
+
+    Attributes
+    ----------
+    contexts, samples : DataFrame
+        The markets, and their slippage samples.
+    depth : DataFrame or None
+        Their books now; None if the service does not show them.
+    is_chosen : bool
+        Whether the caller chose the markets.
+    missing_reasons : dict
+        Data that the source, such as an archive, does not have -> the reason.
+
+    Raises
+    ------
+    ReportFailed
+        If a coin is not on the dex, or there are no samples.
     """
 
-    dex: str
-    start_ms: int
-    end_ms: int
-    contexts: pd.DataFrame
-    samples: pd.DataFrame
-    depth: pd.DataFrame | None
-    session: Session
-    is_chosen: bool = False
-    missing_reasons: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        session: Session,
+        dex: str = "",
+        start: Time = "7d",
+        end: Time | None = None,
+        coins: str | Sequence[str] | None = None,
+    ) -> None:
+        self.session, self.dex, self.is_chosen = session, dex, coins is not None
+        self.period = report_frames.read_period(session, start, end)
+        if coins is not None:
+            try:
+                names = [coins] if isinstance(coins, str) else coins
+                coins = [market_code(session, coin) for coin in names]
+            except BadRequest as error:
+                raise ReportFailed(str(error)) from None
+        choose = partial(_choose_markets, coins, dex)
+        self.contexts, frames = report_frames.fetch_markets(
+            session, dex, choose, coins, *self.period, AMOUNTS
+        )
+        self.samples = concat_frames(frames, "coin")
+        if self.samples.empty:
+            raise ReportFailed(
+                f"there are no slippage samples of dex {dex_name_in('rows', dex)} in this period. "
+                "Choose a longer period"
+            )
+        self.missing_reasons = missing = dict[str, str]()
+        listed = self.contexts["name"]
+        self.depth = report_frames.fetch_depth(session, dex, listed, missing, "books")
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
         """Return the fetched frames by name, for the provenance."""
@@ -81,10 +117,11 @@ class QualityReport:
 
     def title(self) -> blocks.Block:
         """Return the title of the report."""
-        period, about = (self.start_ms, self.end_ms), f"{len(self.contexts)} markets, "
         subject = f"dex {self.dex}" if self.dex else "native perps"
-        kind = "Market quality"
-        return report_frames.make_title(kind, subject, self.session, period, about=about)
+        about = f"{len(self.contexts)} markets, "
+        return report_frames.make_title(
+            "Market quality", subject, self.session, self.period, about=about
+        )
 
     @cached_property
     def fit(self) -> SlippageFit:
@@ -211,40 +248,6 @@ class QualityReport:
         """Return the books as a table."""
         caption = "The books now; imbalance is (bids - asks) / (bids + asks)."
         return table(caption, self.books, _BOOKS)
-
-
-def fetch_report(
-    session: Session,
-    dex: str = "",
-    start: Time = "7d",
-    end: Time | None = None,
-    coins: Sequence[str] | None = None,
-) -> QualityReport:
-    """Fetch everything that a market-quality report shows.
-
-    Raise ReportFailed if a coin is not on the dex, or there are no samples.
-    """
-    start_ms, end_ms = report_frames.read_period(session, start, end)
-    if coins is not None:
-        try:
-            names = [coins] if isinstance(coins, str) else coins
-            coins = [market_code(session, coin) for coin in names]
-        except BadRequest as error:
-            raise ReportFailed(str(error)) from None
-    contexts, frames = report_frames.fetch_markets(
-        session, dex, partial(_choose_markets, coins, dex), coins, start_ms, end_ms, AMOUNTS
-    )
-    samples = concat_frames(frames, "coin")
-    if samples.empty:
-        raise ReportFailed(
-            f"there are no slippage samples of dex {dex_name_in('rows', dex)} in this period. "
-            "Choose a longer period"
-        )
-    missing_reasons: dict[str, str] = {}
-    depth = report_frames.fetch_depth(session, dex, contexts["name"], missing_reasons, "books")
-    return QualityReport(
-        dex, start_ms, end_ms, contexts, samples, depth, session, coins is not None, missing_reasons
-    )
 
 
 def _choose_markets(coins: Sequence[str] | None, dex: str, listed: pd.DataFrame) -> pd.DataFrame:

@@ -25,12 +25,14 @@ from toolkit.widgets.wallet_view import (
 
 ExplorerRequest = WalletRequest | ComparisonRequest
 ExplorerView = WalletView | ComparisonView
+ExplorerLoad = tuple[ExplorerRequest, dict[str, WalletFigures]]
+"""A request, and the figures of the accounts that were fetched before."""
 
 ALL_ACCOUNTS: Final = "all"
 """What `WalletExplorer.set` takes as `user` to compare all accounts."""
 
 
-class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
+class WalletExplorer(Explorer[ExplorerLoad, ExplorerView]):
     """A widget that shows the PnL of accounts; returned by `wallet_explorer`.
 
     Attributes
@@ -72,8 +74,7 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         account = self._account if len(self._users) > 1 else self._user
         controls = [account, self._period, self._refresh, self._coin, self._day]
         super().__init__(controls, self._compute_view)
-        self._load_number = 0  # increases with every reload; older figures are discarded
-        self._loaded: tuple[int, dict[str, WalletFigures]] = (0, {})
+        self._known: dict[str, WalletFigures] = {}  # a new one for each reload
         for control in (self._user, self._period, self._account):
             control.observe(self._load_account, "value")
         for control in (self._coin, self._day):
@@ -146,8 +147,7 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
             self._reload()
 
     def _reload(self, _: object = None) -> None:
-        with self._lock:
-            self._load_number += 1
+        self._known = {}
         self._on_change()
 
     def _on_change(self, change: Any = None) -> None:
@@ -158,13 +158,10 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
                 # A view that arrived in between has set the list to its own value.
                 with self._quiet():
                     _set_options(change.owner, list(change.owner.options), change.new)
-            self._ask((self.request, self._load_number))
+            self._ask((self.request, self._known))
 
-    def _compute_view(self, load: tuple[ExplorerRequest, int]) -> tuple[ExplorerView, str]:
-        request, number = load
-        if number != self._loaded[0]:
-            self._loaded = (number, {})
-        known = self._loaded[1]
+    def _compute_view(self, load: ExplorerLoad) -> tuple[ExplorerView, str]:
+        request, known = load
         if isinstance(request, ComparisonRequest):
             view = comparison_view(request, self._session, known)
             known |= view.figures

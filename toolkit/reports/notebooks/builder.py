@@ -24,7 +24,7 @@ from toolkit import plots
 from toolkit.reports import blocks, builder_report
 
 address = tk.example.BUILDER if address is None else address
-builder = builder_report.fetch_report(session, address, start, end)
+builder = builder_report.BuilderReport(session, address, start, end)
 sources = builder.frames()
 
 # %%

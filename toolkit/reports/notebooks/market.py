@@ -24,7 +24,7 @@ accounts = None  # None: the accounts with the largest positions, or all that th
 from toolkit import plots
 from toolkit.reports import blocks, market_positions, market_report
 
-market = market_report.fetch_report(session, coin, start, end, accounts)
+market = market_report.MarketReport(session, coin, start, end, accounts)
 positions = market_positions.MarketPositions(market)
 sources = market.frames()
 

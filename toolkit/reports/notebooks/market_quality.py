@@ -24,7 +24,7 @@ end = None
 from toolkit import plots
 from toolkit.reports import blocks, quality_report
 
-quality = quality_report.fetch_report(session, dex, start, end, coins)
+quality = quality_report.QualityReport(session, dex, start, end, coins)
 sources = quality.frames()
 
 # %%
