@@ -248,13 +248,13 @@ class ReasonNumbers:
     """Why a wallet gained or lost: of the fills whose fees are known."""
 
     def __init__(self, results):
-        self.results, self.fills = results, results.account.fills
+        self.results, self._fills = results, results.account.fills
 
     @property
     def share(self):
         """The share of the volume that rested in the book."""
-        usd = self.fills["px"].astype("float64") * self.fills["sz"].astype("float64")
-        return usd[~self.fills["crossed"].astype("bool")].sum() / usd.sum()
+        usd = self._fills["px"].astype("float64") * self._fills["sz"].astype("float64")
+        return usd[~self._fills["crossed"].astype("bool")].sum() / usd.sum()
 
     def _nets(self, by):
         rows = self.results.attribution(by=by)
