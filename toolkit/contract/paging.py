@@ -268,15 +268,15 @@ class _Place:
         check_range(operation, self.request | ({"cursor": self.cursor} if is_past else {}), keys)
         first = sum(1 for _ in itertools.takewhile(self.held.__contains__, keys))
         self._is_inclusive |= bool(first) and bool(self.request.get("cursor"))
-        for row in range(first, len(keys)) if self.held else ():
-            if keys[row] in self.held:
-                raise AnswerInvalid(
-                    f"the row with the key {make_cursor(keys[row])} comes again, after rows that "
-                    "are new: the service changed the order of its rows. Repeat the call",
-                    operation=operation.type,
-                    column=operation.key[0],
-                    row=row,
-                )
+        if not self.held.keys().isdisjoint(keys[first:]):
+            row = next(row for row in range(first, len(keys)) if keys[row] in self.held)
+            raise AnswerInvalid(
+                f"the row with the key {make_cursor(keys[row])} comes again, after rows that are "
+                "new: the service changed the order of its rows. Repeat the call",
+                operation=operation.type,
+                column=operation.key[0],
+                row=row,
+            )
         if first and keys.count(keys[0]) > self.held[keys[0]]:
             self._refuse_tie(keys, keys[0], "came before")
         if self.tail and keys.count(self.tail[0]) < len(self.tail):

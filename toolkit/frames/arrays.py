@@ -35,14 +35,10 @@ def column_dtype(column: Field, numbers: Numbers = "float") -> Any:
     >>> [str(column_dtype(column)) for column in record_columns(Fill)[:5]]
     ['str', 'float64', 'float64', 'str', 'datetime64[ms, UTC]']
     """
-    if column.kind.family == "nested":
-        return pd.ArrowDtype(cell_type(column.type, numbers))
-    return _form(column, numbers)[column.missing]
-
-
-def _form(column: Field, numbers: Numbers) -> tuple[Any, Any, Callable[[Any], Any]]:
     family = column.kind.family
-    return _FORMS[f"number, {numbers}" if family == "number" else family]
+    if family == "nested":
+        return pd.ArrowDtype(cell_type(column.type, numbers))
+    return (_FORMS.get(family) or _FORMS[f"number, {numbers}"])[column.missing]
 
 
 def typed_array(column: Field, values: Any, numbers: Numbers) -> Any:
@@ -77,7 +73,7 @@ def typed_array(column: Field, values: Any, numbers: Numbers) -> Any:
         values = values.to_numpy(zero_copy_only=False)
     if family == "nested":
         return _cell_array(column, values, numbers)
-    array = _form(column, numbers)[2](values)
+    array = (_FORMS.get(family) or _FORMS[f"number, {numbers}"])[2](values)
     if column.kind is ADDRESS:  # some answers have checksums
         array = pc.ascii_lower(array)
     if family not in ("integer", "flag") or column.missing:
