@@ -119,6 +119,8 @@ def test_unrealised_is_change_between_positions():
     """Another account's 100 are not ours."""
     after = states((ME, "BTC", 7.0), (ME.upper(), "ETH", -2.0), (OTHER, "BTC", 100.0))
     assert one(attribution(fills(), positions=(None, after)))["unrealised"] == 5.0
+    timed = after[:2].drop(columns="user").assign(time=times([MONDAY] * 2))
+    assert one(attribution(fills(), positions=(None, timed)))["unrealised"] == 5.0
     split = attribution(fills(), by="side", positions=(None, after))
     assert split["unrealised"].isna().all()
     assert split["covers"].str.contains("not unrealised (it has no side)", regex=False).all()

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from toolkit.errors import RepeatedRows
-from toolkit.pnl import attribution
+from toolkit.pnl import attribution, round_trips
 from toolkit.reports.funding_coverage import compare_funding
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
@@ -46,6 +46,13 @@ def covers(traded, paid, by=None):
 
 def share(covered, held, words=""):
     return f"{WHOLE} ({covered} of {held} position hours{words})"
+
+
+def test_payment_before_late_trip_is_no_hour_of_it():
+    at = times(MONDAY + int(hour * HOUR) for hour in (2.5, 5.5))
+    late = fills()[:2].assign(time=at, sz=[1.0, 2.0], side=["B", "A"], start_position=[1.0, 2.0])
+    (trip,) = round_trips(late, funding(BTC={1, 3, 4}).assign(szi=[1.0, 2.0, 2.0])).itertuples()
+    assert (trip.held_hours, trip.funded_hours, pd.isna(trip.funding)) == (3, 2, True)
 
 
 def test_total_states_share_of_position_hours():

@@ -15,7 +15,8 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.pnl._round_trips import Legs, trip_funding
 from toolkit.prepare import Fills, money
 from toolkit.prepare import funding as payments
-from toolkit.prepare.door import Frame, Names, Table, filled
+from toolkit.prepare.door import Frame, Table, filled
+from toolkit.prepare.fills import owner_columns
 from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups, sum_groups
 from toolkit.prepare.ledger import own_ledger, read_income
 from toolkit.prepare.money import Prices
@@ -309,29 +310,26 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
     converts = np.zeros(len(table), dtype=bool)
     if table.has("dir") and any(map(money.is_outcome, coins.present())):
         converts = fills.roles.conversion & coins.facts(money.is_outcome)
-    groups, sums = _sum_rows(
-        table,
-        keys,
-        {
-            "rows": np.ones(len(table), dtype=bool),
-            "volume": np.where(converts, 0.0, usd.volume) if converts.any() else usd.volume,
-            "closed_pnl": usd.closed_pnl,
-            "trading_fee": np.maximum(trading, 0.0),
-            "rebate": np.minimum(trading, 0.0),
-            "builder_fee": usd.builder_fee,
-            "deployer_fee": usd.deployer_fee,
-            "perp_net": gain if perp.all() else gain * perp,
-            "perps": perp,
-            "priority_gas": filled(table.number("priority_gas", 0.0)),
-            "fees_in_cost": usd.fee_in_cost,
-            "missing_amounts": px | sz | closed | fee,
-            "no_closed_pnl": closed,
-            "no_fee": fee,
-            "unpriced_fees": usd.is_unpriced,
-            "at_par": usd.is_at_par,
-            "conversions": converts,
-        },
-    )
+    measures = {
+        "rows": np.ones(len(table), dtype=bool),
+        "volume": np.where(converts, 0.0, usd.volume) if converts.any() else usd.volume,
+        "closed_pnl": usd.closed_pnl,
+        "trading_fee": np.maximum(trading, 0.0),
+        "rebate": np.minimum(trading, 0.0),
+        "builder_fee": usd.builder_fee,
+        "deployer_fee": usd.deployer_fee,
+        "perp_net": gain if perp.all() else gain * perp,
+        "perps": perp,
+        "priority_gas": filled(table.number("priority_gas", 0.0)),
+        "fees_in_cost": usd.fee_in_cost,
+        "missing_amounts": px | sz | closed | fee,
+        "no_closed_pnl": closed,
+        "no_fee": fee,
+        "unpriced_fees": usd.is_unpriced,
+        "at_par": usd.is_at_par,
+        "conversions": converts,
+    }
+    groups, sums = _sum_rows(table, keys, measures)
     for name in (*FEES, "priority_gas", "fees_in_cost"):  # what is paid is bad for the account
         sums[name] = 0.0 - sums[name]
     sums["net"] = sums["closed_pnl"] + np.sum([sums[name] for name in FEES], axis=0)
@@ -385,18 +383,15 @@ def _position_hours(fills: Fills, paid: payments.Payments) -> pd.DataFrame | Non
 
     None if the fills do not state positions.
     """
-    table, funding = fills.table, paid.table
-    if not all(map(table.has, payments.POSITIONS)) or (
-        table.has("user") and not funding.has("user")
-    ):
+    table = fills.table
+    is_named = not table.has("user") or paid.table.has("user")
+    if not (is_named and all(map(table.has, payments.POSITIONS))):
         return None
-    steps, legs = fills.steps, Legs(fills)
+    legs = Legs(fills)
     _, held, with_row, _ = trip_funding(fills, legs, paid, paid.mine & paid.inside)
-    at = legs.step[legs.heads]
-    coins = Names(steps.coin[at], steps.coins)
-    names = (Names(steps.user[at], steps.users), coins, coins.renamed(money.dex_of))
-    columns = {key: each.texts() for key, each in zip(_HOUR_KEYS, names, strict=True)}
-    return pd.DataFrame({**columns, "held": held, "paid": with_row})
+    columns = owner_columns(fills, legs.step[legs.heads])
+    dex = columns["coin"].fillna("").map(money.dex_of)
+    return pd.DataFrame({**columns, "dex": dex, "held": held, "paid": with_row})
 
 
 def _mark_uncovered(
