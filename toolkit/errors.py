@@ -97,10 +97,6 @@ class ServiceError(ToolkitError):
         status = "" if self.status is None else f" (status {self.status})"
         return f"{where}{self.message}{status}{hint}"
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments do not survive the default pickling, and pools pickle errors.
-        return (type(self), (self.message,), self.__dict__)
-
 
 class BadRequest(ServiceError):
     """400: the request is not valid for the operation.
@@ -215,9 +211,6 @@ class AnswerInvalid(ToolkitError):
             where.append(f"row {self.row}")
         shown = "" if self.value is None else f"; value {_shorten(self.value)}"
         return f"{', '.join(where)}: {self.message}{shown}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.message,), self.__dict__)
 
 
 class AnswerDamaged(AnswerInvalid):

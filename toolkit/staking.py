@@ -5,7 +5,7 @@ Every helper reads weekly APRs as `tk.validator_apr_history` returns them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -72,20 +72,19 @@ def apy(history: Frame, *, now: Time | None = None, level: float = 0.95) -> pd.D
     0  2  0.0365  0.03716
     """
     check_level(level)
-    weeks, inputs = _read_weeks(history, now)
-    group, count = weeks.group, len(weeks.names)
-    known = weeks.whole & ~np.isnan(weeks.net)
-    of, growth = group[known], np.log1p(weeks.net[known] / rules.WEEKS)
+    names, group, _, whole, net, _, inputs = _read_weeks(history, now)
+    count, known = len(names), whole & ~np.isnan(net)
+    of, growth = group[known], np.log1p(net[known] / rules.WEEKS)
     n = np.bincount(of, minlength=count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        apr, mean = (sum_groups(of, part, count) / n for part in (weeks.net[known], growth))
+        apr, mean = (sum_groups(of, part, count) / n for part in (net[known], growth))
         squares = sum_groups(of, (growth - mean[of]) ** 2, count)
         error = np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
     half = error * student(level, np.maximum(n - 1, 1))
     columns = {
-        "validator": weeks.names,
+        "validator": names,
         "n": n,
-        "partial": np.bincount(group[~weeks.whole], minlength=count),
+        "partial": np.bincount(group[~whole], minlength=count),
         "apr": apr,
         "apy": np.expm1(mean * rules.WEEKS),
         "low": np.maximum(np.expm1((mean - half) * rules.WEEKS), 0.0),
@@ -158,41 +157,40 @@ def implied_fee(
     """
     if by not in ("validator", "week"):
         raise ValueError(f"by must be 'validator' or 'week', not {by!r}")
-    weeks, inputs = _read_weeks(history, now)
-    net, gross, week = weeks.net, weeks.gross, np.unique(weeks.ms, return_inverse=True)[1]
-    usable = weeks.whole & (net > 0)
+    names, group, ms, whole, net, gross, inputs = _read_weeks(history, now)
+    week, usable = np.unique(ms, return_inverse=True)[1], whole & (net > 0)
     best = np.full(int(week.max(initial=-1)) + 1, np.nan)
     np.fmax.at(best, week[usable], net[usable])
-    behind, fee = 1 - net / best[week], rules.implied_fee(net, gross)
+    behind, fee = 1 - net / best[week], rules.implied_fee(net, np.where(gross > 0, gross, np.nan))
     if by == "week":
         columns = {
-            "validator": weeks.names.iloc[weeks.group].array,
-            "week": utc_times(weeks.ms),
-            "whole": weeks.whole,
+            "validator": names.iloc[group].array,
+            "week": utc_times(ms),
+            "whole": whole,
             "net_apr": net,
-            "gross_apr": weeks.stated,
+            "gross_apr": gross,
             "earned": net / rules.WEEKS,
             "apy": rules.apy(net),
             "fee": fee,
             "behind_best": behind,
         }
         return finish(pd.DataFrame(columns), inputs, helper="staking.implied_fee")
-    known = weeks.whole & ~np.isnan(fee)
-    group, count = weeks.group[known], len(weeks.names)
-    n = np.bincount(group, minlength=count)
+    known, count = whole & ~np.isnan(fee), len(names)
+    group, n = group[known], np.bincount(group[known], minlength=count)
     fees = pd.DataFrame({"fee": fee[known], "behind": behind[known]}).groupby(group)
-    ends = {"low": fees["fee"].min(), "high": fees["fee"].max(), "behind": fees["behind"].median()}
-    low, high, middle = (found.reindex(range(count)).to_numpy() for found in ends.values())
-    paid, whole = (
+    ends = {
+        "low": fees["fee"].min(),
+        "high": fees["fee"].max(),
+        "behind_best": fees["behind"].median(),
+    }
+    paid, all_paid = (
         np.where(n > 0, sum_groups(group, part[known], count), np.nan) for part in (net, gross)
     )
     columns = {
-        "validator": weeks.names,
+        "validator": names,
         "n": n,
-        "fee": rules.implied_fee(paid, whole),
-        "low": low,
-        "high": high,
-        "behind_best": middle,
+        "fee": rules.implied_fee(paid, all_paid),
+        **{name: found.reindex(range(count)).to_numpy() for name, found in ends.items()},
     }
     return finish(pd.DataFrame(columns), inputs, helper="staking.implied_fee")
 
@@ -270,15 +268,9 @@ def rank_stability(
     1.0
     """
     check_level(level)
-    weeks, inputs = _read_weeks(history, now)
-    rows = np.flatnonzero(weeks.whole & ~np.isnan(weeks.net))
-    complete = pd.DataFrame(
-        {
-            "week": utc_times(weeks.ms[rows]),
-            "validator": weeks.names.iloc[weeks.group[rows]].array,
-            "net_apr": weeks.net[rows],
-        }
-    )
+    names, group, ms, whole, net, _, inputs = _read_weeks(history, now)
+    columns = {"week": utc_times(ms), "validator": names.iloc[group].array, "net_apr": net}
+    complete = pd.DataFrame(columns)[whole & ~np.isnan(net)]
     table = complete.pivot(index="week", columns="validator", values="net_apr").dropna(axis=1)
     ranked = table.rank(axis=1, ascending=False)
     figures = {"concordance": (_concordance, 0.0), "next_week": (_next_week_correlation, -1.0)}
@@ -293,7 +285,7 @@ def rank_stability(
         level=level,
         method="Kendall's W and Spearman's correlation of weekly ranks; jackknife over weeks",
         ranks=ranks,
-        left_out=len(weeks.names) - table.shape[1],
+        left_out=len(names) - table.shape[1],
     )
 
 
@@ -303,10 +295,8 @@ def _concordance(ranks: Floats) -> float:
     if weeks < 2 or validators < 2:
         return float("nan")
     sums = ranks.sum(axis=0)
-    ties = 0.0
-    for week in ranks:
-        _, counts = np.unique(week, return_counts=True)
-        ties += float((counts**3 - counts).sum())
+    counts = np.concatenate([np.unique(week, return_counts=True)[1] for week in ranks])
+    ties = float((counts**3 - counts).sum())
     most = weeks**2 * (validators**3 - validators) - weeks * ties
     return float(12 * ((sums - sums.mean()) ** 2).sum() / most) if most else float("nan")
 
@@ -335,48 +325,28 @@ def _jackknife(
     return estimate, max(estimate - half, least), min(estimate + half, 1.0)
 
 
-class _Weeks(NamedTuple):
-    """The weeks of validators, by validator and time, each once.
+def _read_weeks(
+    history: Frame, now: Time | None
+) -> tuple[pd.Series, Ints, Ints, Flags, Floats, Floats, dict[str, pd.DataFrame]]:
+    """Return the weeks of validators, by validator and time, each once; and the input.
 
-    - ``names``: the validators, sorted
-    - ``group``, ``ms``: validator of each week, as its place in `names`, and when the week begins
-    - ``whole``: whether the week is complete
-    - ``net``, ``stated``, ``gross``: net APR, and gross APR as stated, and if it is above 0
+    They are the validators, sorted; the place of each week's validator among them; when the week
+    begins; whether it is complete; its net APR and its gross APR.
     """
-
-    names: pd.Series
-    group: Ints
-    ms: Ints
-    whole: Flags
-    net: Floats
-    stated: Floats
-    gross: Floats
-
-
-def _read_weeks(history: Frame, now: Time | None) -> tuple[_Weeks, dict[str, pd.DataFrame]]:
-    """Return the weeks of validators, and the input."""
     table = Table(history, "history")
     table.require(NEEDED)
-    validator = table.text("validator", blank=True).sorted()
-    ms = table.ms("week")
+    validator, ms = table.text("validator", blank=True).sorted(), table.ms("week")
     rows = np.lexsort((ms, validator.codes))
     repeats = ~starts_group(validator.codes[rows], ms[rows])
     rows = rows[~np.append(repeats[1:], False)[: len(rows)]]  # the last of several rows counts
     present, group = np.unique(validator.codes[rows], return_inverse=True)
+    names = pd.Series([validator.values[code] for code in present.tolist()], dtype="str")
     # ASSUMED: A week is complete when the next Monday begins. The service has published rewards
     # since 2025-08-01, so the week of 2025-07-28 is never complete.
-    now_ms, monday = present_ms(table.frame, now, "history", "now"), ms[rows]
-    gross = table.number("gross_apr")[rows]
-    weeks = _Weeks(
-        names=pd.Series([validator.values[code] for code in present.tolist()], dtype="str"),
-        group=group,
-        ms=monday,
-        whole=(monday + WEEK <= now_ms) & (monday != FIRST_WEEK),
-        net=table.number("net_apr")[rows],
-        stated=gross,
-        gross=np.where(gross > 0, gross, np.nan),
-    )
-    return weeks, {"history": table.frame}
+    now_ms, ms = present_ms(table.frame, now, "history", "now"), ms[rows]
+    whole = (ms + WEEK <= now_ms) & (ms != FIRST_WEEK)
+    net, gross = (table.number(name)[rows] for name in ("net_apr", "gross_apr"))
+    return names, group, ms, whole, net, gross, {"history": table.frame}
 
 
 def __dir__() -> list[str]:

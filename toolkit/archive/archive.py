@@ -177,11 +177,8 @@ class Archive:
         unique = {request.series.name: request for request in requests.values()}
         refresh = refresh_all(self.tables, [*unique.values()], session, rows_per_commit, executor)
         outcomes = {request.series.name: outcome for request, outcome in refresh}
-        fatal_error = next(filter(is_fatal, outcomes.values()), None)
-        every = {
-            subject: outcomes.get(request.series.name, fatal_error)
-            for subject, request in requests.items()
-        }
+        error = next(filter(is_fatal, outcomes.values()), None)
+        every = {name: outcomes.get(each.series.name, error) for name, each in requests.items()}
         failed = {name: error for name, error in every.items() if isinstance(error, ToolkitError)}
         done = [outcome for outcome in every.values() if isinstance(outcome, RefreshResult)]
         if failed:
@@ -331,8 +328,7 @@ class Archive:
             If a needed column is missing, or another process writes the same histories.
         """
         self.tables.check_writable()
-        times = (to_ms(start), to_ms(end))
-        file = Path(path)
+        times, file = (to_ms(start), to_ms(end)), Path(path)
         modified_ms = file.stat().st_mtime_ns // 1_000_000
         origin = schemas.RowOrigin(source or f"bulk {file.name}", False, modified_ms)
         operation = schemas.resolve_operation(fetch)

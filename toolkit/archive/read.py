@@ -20,7 +20,7 @@ from toolkit.archive import coverage, engines, schemas
 from toolkit.archive.errors import explain_missing_library
 from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables, archive_present_ms
-from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
+from toolkit.completeness.covered_ranges import find_covered_range, make_coverage
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.fields import record_fields
@@ -85,7 +85,7 @@ def history_frames(
     """Return the frames of a history, and state whether the range is complete."""
     operation, numbers = series.operation, collector.numbers
     log_handle = tables.open_table(schemas.PULLS)  # first: rows are written before their log entry
-    log = [] if log_handle is None else coverage.read_series_log(tables, series, log_handle)
+    log = coverage.read_series_log(tables, series, log_handle)
     if not log:
         raise ArchiveError(
             f"{tables.location} has no rows of {series.name}. Refresh {operation.type} first"
@@ -104,8 +104,9 @@ def history_frames(
             some = texts.take(order[at : at + _TEXTS_AT_ONCE]).to_pylist()
             schemas.collect_texts(collector, series, some)
     ranges, newest = coverage.complete_ranges(log), max(log, key=operator.itemgetter("_fetched"))
-    times = {"start": first, "end": last}
-    frames = collector.frames(_make_provenance(tables, series, numbers, newest, ranges, **times))
+    provenance = _make_provenance(tables, series, numbers, newest, start=first, end=last)
+    provenance["covered"] = [tuple(map(to_iso, span)) for span in ranges]
+    frames = collector.frames(provenance)
     moments, found = frames[0][series.keys[0]], collector.rows
     frame_times = [to_ms(moments.min()), to_ms(moments.max())] if len(moments) else []
     known, present = make_coverage(ranges, frame_times), archive_present_ms(tables, log_handle)
@@ -113,21 +114,21 @@ def history_frames(
     if (first, last) != (None, None):
         found = tables.read_rows(handle or series.table, ["_row"], series=series).num_rows
     # The refresh log has the breaks that refreshes found, and what the service did not keep.
-    facts, reasons = {"complete": "yes"}, [entry for entry in log if entry.get("why")]
-    why = dict.fromkeys(entry["why"] for entry in reasons)
-    lacking = [entry for entry in reasons if not entry.get("breaks")]
-    if not proved:
+    reasons = [entry for entry in log if entry.get("why")]
+    why = [*dict.fromkeys(entry["why"] for entry in reasons)]
+    if message := coverage.missing_rows_message(found, coverage.count_logged_rows(log)):
+        why = [f"{message}; toolkit archive verify shows where"]
+    elif not proved:
         unproved = (
             "the archive does not prove that this range is complete. The entry covered lists the "
             "complete ranges. A refresh requests what was never pulled"
         )
-        facts = {"complete": "no", "why": "; ".join([unproved, *why])}
-    elif first is None and any(entry["start"] == proved[0] for entry in lacking):
-        facts = {"complete": "no", "why": "; ".join(why)}
-    if message := coverage.missing_rows_message(found, coverage.count_logged_rows(log)):
-        facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
-    elif proved:
+        why = [unproved, *why]
+    else:
         publish_remarks(operation, coverage_remarks(proved[1], last, present), frames)
+        starts = [entry["start"] for entry in reasons if not entry.get("breaks")]
+        why = why if first is None and proved[0] in starts else []
+    facts = {"complete": "no", "why": "; ".join(why)} if why else {"complete": "yes"}
     frames[0].attrs["toolkit"] |= facts
     return frames
 
@@ -137,7 +138,6 @@ def _make_provenance(
     series: Series,
     numbers: Numbers,
     origin: Mapping[str, Any],
-    ranges: Sequence[TimeRange] = (),
     **times: int | None,
 ) -> dict[str, Any]:
     given_times = {name: time for name, time in times.items() if time is not None}
@@ -149,7 +149,7 @@ def _make_provenance(
         "simulated": origin["_simulated"],
         "asked_at": to_iso(origin["_fetched"]),
         "archive": tables.location,
-        "covered": [(to_iso(first), to_iso(last)) for first, last in ranges],
+        "covered": [],
     }
 
 
@@ -166,9 +166,9 @@ def _stored_columns(
         return None
     names = ["_columns", *(column.name for column in columns)]
     rows, order = ordered_rows(tables, series, handle, start, end, names)
-    if not {*names} <= {*rows.column_names}:
-        return None
-    if not {*pc.unique(rows["_columns"]).to_pylist()} <= {schemas.column_set_id(series.table)}:
+    if not {*names} <= {*rows.column_names} or (
+        {*pc.unique(rows["_columns"]).to_pylist()} - {schemas.column_set_id(series.table)}
+    ):
         return None
     is_ordered = order.equals(pa.array(np.arange(len(order)), order.type))
     values = {}
@@ -195,8 +195,8 @@ def ordered_rows(
     """Return columns of a history, and the positions of its rows in the operation's order."""
     sort_keys = [*series.keys, "_part", "_row"]
     limits = _time_limits(series.keys[0], start, end)
-    condition = functools.reduce(operator.and_, limits) if limits else None
     names = list(dict.fromkeys([*sort_keys, *columns]))
+    condition = functools.reduce(operator.and_, limits) if limits else None
     rows = tables.read_rows(handle or series.table, names, condition, series)
     order = pc.sort_indices(rows, [(name, "ascending") for name in sort_keys])
     return rows.drop_columns([name for name in sort_keys if name not in columns]), order
@@ -204,12 +204,11 @@ def ordered_rows(
 
 def _time_limits(column: str, start: int | None, end: int | None) -> list[Any]:
     """Return the conditions of a time range in Unix milliseconds, both ends inclusive."""
-    first, last = (
-        None if time is None else pa.scalar(time * 1000, pa.timestamp("us", "UTC"))
-        for time in (start, end)
-    )
-    limits = [] if first is None else [ds.field(column) >= first]
-    return limits if last is None else [*limits, ds.field(column) <= last]
+    return [
+        compare(ds.field(column), pa.scalar(time * 1000, pa.timestamp("us", "UTC")))
+        for compare, time in ((operator.ge, start), (operator.le, end))
+        if time is not None
+    ]
 
 
 def scan_table(
@@ -251,9 +250,15 @@ def scan_table(
     filtered = dataset.filter(functools.reduce(operator.and_, limits)) if limits else dataset
     with tables.translate_errors(tables.table_uri(name)), explain_missing_library():
         if engine == "spark":
-            files = [] if handle is None else handle.file_uris()
-            time = schemas.time_column_name(name) if name in RECORDS else ""
-            rows = _read_with_spark(session, files, dataset.schema, values, time, times)
+            rows = engines.spark_frame(session, dataset.schema.empty_table())
+            if files := handle.file_uris() if handle else []:  # Spark itself reads them
+                rows = session.read.schema(rows.schema).parquet(*files)
+            for column, value in values.items():
+                rows = rows.filter(rows[column] == value)
+            for sign, limit in zip((">=", "<="), times, strict=True):
+                if limit is not None:
+                    time = schemas.time_column_name(name)
+                    rows = rows.filter(f"`{time}` {sign} timestamp_millis({limit})")
             made = _scanned_columns(name, shown, numbers, "get_json_object", "`")
             return rows.selectExpr(*made)
         import duckdb
@@ -299,24 +304,3 @@ def _scanned_columns(
             expression = f"CASE WHEN {is_of_user} THEN _subject ELSE {expression} END"
         made.append(f"{expression} AS {quote}{name}{quote}")
     return made
-
-
-def _read_with_spark(
-    session: Any,
-    files: Sequence[str],
-    schema: pa.Schema,
-    values: Mapping[str, str],
-    time: str,
-    times: tuple[int | None, int | None],
-) -> Any:
-    """Return the rows of Parquet files that Spark itself reads."""
-    empty = engines.spark_frame(session, schema.empty_table())
-    if not files:
-        return empty
-    frame = session.read.schema(empty.schema).parquet(*files)
-    for column, value in values.items():
-        frame = frame.filter(frame[column] == value)
-    for sign, limit in zip((">=", "<="), times, strict=True):
-        if limit is not None:
-            frame = frame.filter(f"`{time}` {sign} timestamp_millis({limit})")
-    return frame

@@ -105,11 +105,15 @@ def row_expressions(
     for column in record_columns(operation.tables[0].record):
         if column.name not in known:
             continue
-        cell = value(column, known[column.name])
+        cell, family = value(column, known[column.name]), column.kind.family
+        number = f"CAST({cell} AS DOUBLE)" if family == "number" else cell
+        is_text = family == "text" or (family == "number" and column.type is str)
         outer, _, name = column.wire.rpartition(".")
-        texts[outer].append(f"{_key(name)} || {_json(column, cell)}")
+        json = f"to_json({cell})" if is_text else number
+        texts[outer].append(f"{_key(name)} || CAST({json} AS VARCHAR)")
         if column.name in SCHEMAS[table].names:
-            made[column.name] = _typed(column, cell)
+            time = f"CAST(make_timestamp_ms({cell}) AS TIMESTAMPTZ)"
+            made[column.name] = time if family == "time" else number
     for place, other in others.items():
         outer, _, name = place.rpartition(".")
         texts[outer].append(f"{_key(name)} || CAST(to_json({other.expression}) AS VARCHAR)")
@@ -144,28 +148,9 @@ def value(column: Field, cell: Value) -> str:
     return text
 
 
-def _json(column: Field, cell: str) -> str:
-    if column.kind.family == "text" or (column.kind.family == "number" and column.type is str):
-        return f"CAST(to_json({cell}) AS VARCHAR)"
-    if column.kind.family == "number":
-        cell = f"CAST({cell} AS DOUBLE)"
-    return f"CAST({cell} AS VARCHAR)"
-
-
-def _typed(column: Field, cell: str) -> str:
-    if column.kind.family == "time":
-        return f"CAST(make_timestamp_ms({cell}) AS TIMESTAMPTZ)"
-    if column.kind.family == "number":
-        cell = f"CAST({cell} AS DOUBLE)"
-    return cell if column.default is None else f"coalesce({cell}, {_text(str(column.default))})"
-
-
 def _key(name: str) -> str:
     """Return the text of a key in JSON, with its colon, as SQL."""
-    return _text(f"{msgspec.json.encode(name).decode()}:")
-
-
-def _text(text: str) -> str:
+    text = f"{msgspec.json.encode(name).decode()}:"
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -86,40 +86,35 @@ def archived_store(path: str | Path, *, strict: bool = False) -> Store:
         if message := coverage.missing_rows_message(found, coverage.count_logged_rows(entries)):
             place = f"{folder}: {' '.join(pair)}"
             raise ArchiveError(f"{place}: {message}. Details: toolkit archive verify {folder}")
-    origins = {
-        (row["_source"], row["_simulated"])
-        for name in (*RECORDS, ANSWERS)
-        for row in tables.read_rows(name, ["_source", "_simulated"])
-        .group_by(["_source", "_simulated"])
-        .aggregate([])
-        .to_pylist()
-    }
-    names = ", ".join(sorted({source for source, _ in origins}))
+    origins = pa.concat_tables(
+        [tables.read_rows(name, ["_source", "_simulated"]) for name in (*RECORDS, ANSWERS)]
+    )
+    names = ", ".join(sorted(pc.unique(origins["_source"]).to_pylist()))
     now = archive_present_ms(tables)
-    firsts = [
-        span["first"]
-        for pair, span in spans.items()
-        if schemas.stored_series(*pair).operation.is_history
-    ]
     sources = Sources(
-        start_ms=min(firsts, default=now),
+        start_ms=now,
         now_ms=now,
         label=f"archive of {names}" if names else repr(archive),
-        simulated=any(simulated for _, simulated in origins),
+        simulated=bool(pc.any(origins["_simulated"]).as_py()),
     )
-    world = _summarize(tables, [*spans], sources)
+    world = _summarize(tables, spans, sources)
+    sources = replace(sources, start_ms=world["start_ms"])
     store = build_store(sources, world=world, strict=strict)
     store.replay = _Replay(tables, log, spans, store, sources).answer
     return store
 
 
-def _summarize(tables: ArchiveTables, pairs: Sequence[Pair], sources: Sources) -> WorldFacts:
+def _summarize(
+    tables: ArchiveTables, spans: Mapping[Pair, RowSpan], sources: Sources
+) -> WorldFacts:
     """Return a summary with the same names as `World.summary` of a simulation."""
     users, builders, coins, dexes = set[str](), set[str](), dict[str, None](), set[str]()
+    firsts = list[int]()
     paged = set[str]()  # answers of several pages
-    for type, subject in pairs:
+    for (type, subject), span in spans.items():
         operation = schemas.stored_series(type, subject).operation
         if operation.is_history:
+            firsts.append(span["first"])
             if "user" in operation.subject:
                 users.add(subject)
             elif "builder" in operation.subject:
@@ -135,10 +130,9 @@ def _summarize(tables: ArchiveTables, pairs: Sequence[Pair], sources: Sources) -
             meta = answer[0] if type == "metaAndAssetCtxs" else answer
             coins |= dict.fromkeys(asset["name"] for asset in meta["universe"])
     for name in ("fills", "funding", "orders"):  # builders' rows name their accounts
-        found = pc.unique(tables.read_rows(name, ["user"])["user"].drop_null())
-        users |= {*found.to_pylist()}
+        users |= {*pc.unique(tables.read_rows(name, ["user"])["user"].drop_null()).to_pylist()}
     return {
-        "start_ms": sources.start_ms,
+        "start_ms": min(firsts, default=sources.now_ms),
         "now_ms": sources.now_ms,
         "users": sorted(users),
         "builders": sorted(builders),
@@ -199,18 +193,17 @@ class _Replay:
         """Return the latest archived state of each account, from answers about others as well."""
         condition = ds.field("_operation") == request.operation.type
         rows = self._tables.read_rows(ANSWERS, condition=condition).sort_by("_fetched").to_pylist()
-        states, dex = dict[str, Any](), request["dex"] or ""
+        states, dex, users = dict[str, Any](), request["dex"] or "", request["users"]
         for row in rows:
             if (json.loads(row["_subject"]).get("dex") or "") == dex:
                 answer = json.loads(row["_body"])
                 states |= dict(answer["successful_states"])
                 states |= dict.fromkeys(answer.get("failed_wallets") or ())
-        missing = [user for user in request["users"] if user not in states]
-        known = [user for user in request["users"] if user in states]
         answer = {
-            "successful_states": [[user, states[user]] for user in known if states[user]],
-            "failed_wallets": [user for user in known if not states[user]],
+            "successful_states": [[user, states[user]] for user in users if states.get(user)],
+            "failed_wallets": [user for user in users if user in states and not states[user]],
         }
+        missing = [user for user in users if user not in states]
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         name = " ".join(filter(None, (request.operation.type, dex, *missing[:1])))
         reason = f"the archive has no answer to {name}{more}: {_REFRESH}" if missing else ""
@@ -220,11 +213,13 @@ class _Replay:
     def _page(self, series: Series, request: CheckedRequest) -> Response:
         """Return a page of the archived rows of a history, as they were on the wire."""
         operation = series.operation
-        if filters_of(operation, request.parameters):  # only fills have filters
-            sources = replace(self._sources, fills=self._fills(series))
-            store = build_store(sources, strict=self._empty.about["strict"])
-            return _handle(store, request)
         keys, texts = self._rows(series)
+        if filters_of(operation, request.parameters):  # only fills have filters
+            fills = [read_record(Fill, text) for text in texts.to_pylist()]
+            for fill in fills:
+                fill.tx_index = fill.tx_index or 0
+            sources = replace(self._sources, fills=[(series.subject, fill) for fill in fills])
+            return _handle(build_store(sources, strict=self._empty.about["strict"]), request)
         if cursor := request.parameters.get("cursor") and request.cursor:
             first = (bisect_left if request.inclusive else bisect_right)(keys, cursor)
         else:
@@ -250,15 +245,9 @@ class _Replay:
                 rows = schemas.use_milliseconds(rows)
                 # A recorded fill may lack its transaction.
                 cells = [[cell or 0 for cell in rows[name].to_pylist()] for name in series.keys]
-                keys = list(zip(*cells, strict=True))
-                self._known[pair] = (keys, rows["_json"].cast(pa.large_binary()))
+                texts = rows["_json"].cast(pa.large_binary())
+                self._known[pair] = (list(zip(*cells, strict=True)), texts)
             return self._known[pair]
-
-    def _fills(self, series: Series) -> list[tuple[str, Fill]]:
-        fills = [read_record(Fill, text) for text in self._rows(series)[1].to_pylist()]
-        for fill in fills:
-            fill.tx_index = fill.tx_index or 0
-        return [(series.subject, fill) for fill in fills]
 
     def _completeness(self, request: CheckedRequest, subject: str) -> Completeness:
         """Return how complete the answer to the request of a history is."""
@@ -293,15 +282,12 @@ def _handle(store: Store, request: CheckedRequest) -> Response:
     return handler_messages.json_response(answer) if isinstance(answer, bytes) else answer
 
 
-def _describe_ranges(coverage: HistoryCoverage) -> str:
-    if not coverage.ranges:
-        is_empty = coverage.first == coverage.last == 0
-        return "no rows of it" if is_empty else "no complete range of it"
-    ranges = [
-        f"{to_iso(first)} to {to_iso(last)}" for first, last in coverage.ranges[-_MOST_RANGES:]
-    ]
-    earlier = len(coverage.ranges) - len(ranges)
-    text = (f"{count_text(earlier, 'earlier range')}, " if earlier else "") + ", ".join(ranges)
-    if coverage.ranges[-1][1] < coverage.last:
-        text += f", and rows up to {to_iso(coverage.last)}, of which some may be missing"
-    return text
+def _describe_ranges(known: HistoryCoverage) -> str:
+    if not known.ranges:
+        return "no rows of it" if known.first == known.last == 0 else "no complete range of it"
+    shown = [f"{to_iso(first)} to {to_iso(last)}" for first, last in known.ranges[-_MOST_RANGES:]]
+    if earlier := known.ranges[:-_MOST_RANGES]:
+        shown.insert(0, count_text(len(earlier), "earlier range"))
+    if known.ranges[-1][1] < known.last:
+        shown.append(f"and rows up to {to_iso(known.last)}, of which some may be missing")
+    return ", ".join(shown)

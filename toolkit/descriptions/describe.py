@@ -93,10 +93,12 @@ def describe(
                 for operation in FETCHED.values()
             ]
         )
-    if isinstance(what, str):
-        return Description(_operation_columns(_find_operation(what)))
     if isinstance(what, tuple):
-        return Description(_several_frames(what))
+        names = getattr(what, "_fields", None)
+        if names is None or not all(isinstance(frame, pd.DataFrame) for frame in what):
+            raise TypeError("this tuple does not name its frames. Pass one frame")
+        named = zip(names, map(_frame_columns, what), strict=True)
+        return Description([{"frame": name} | row for name, rows in named for row in rows])
     if isinstance(getattr(what, "params", None), pd.DataFrame):
         return Description(_estimate_rows(cast("HasParams", what)))
     if isinstance(what, pd.DataFrame):
@@ -107,7 +109,24 @@ def describe(
             f"{name} is not a fetch function: help({name}) describes what it takes and returns, "
             "and tk.describe of its result describes the columns"
         )
-    return Description(_operation_columns(operation_of(cast("Callable[..., object]", what))))
+    if isinstance(what, str):
+        operation = _find_operation(what)
+    else:
+        operation = operation_of(cast("Callable[..., object]", what))
+    return Description(
+        [
+            {
+                "frame": table.name,
+                "column": column.name,
+                "dtype": str(column_dtype(column)),
+                "unit": column.kind.unit,
+                "missing": not column.expected,
+                "meaning": column.meaning,
+            }
+            for table in operation.tables
+            for column in table_columns(table)
+        ]
+    )
 
 
 def _find_operation(type: str) -> Operation:
@@ -123,32 +142,6 @@ def _find_operation(type: str) -> Operation:
     return operation
 
 
-def _operation_columns(operation: Operation) -> list[dict[str, Any]]:
-    return [
-        {
-            "frame": table.name,
-            "column": column.name,
-            "dtype": str(column_dtype(column)),
-            "unit": column.kind.unit,
-            "missing": not column.expected,
-            "meaning": column.meaning,
-        }
-        for table in operation.tables
-        for column in table_columns(table)
-    ]
-
-
-def _several_frames(frames: tuple[pd.DataFrame, ...]) -> list[dict[str, Any]]:
-    names = getattr(frames, "_fields", None)
-    if names is None or not all(isinstance(frame, pd.DataFrame) for frame in frames):
-        raise TypeError("this tuple does not name its frames. Pass one frame")
-    return [
-        {"frame": name} | row
-        for name, frame in zip(names, frames, strict=True)
-        for row in _frame_columns(frame)
-    ]
-
-
 def _estimate_rows(estimate: HasParams) -> list[dict[str, Any]]:
     """Describe the columns of each frame of an estimate; its figures follow those of `params`."""
     rows: list[dict[str, Any]] = []
@@ -159,11 +152,10 @@ def _estimate_rows(estimate: HasParams) -> list[dict[str, Any]]:
         described = _frame_columns(frame, known.get(attribute, {}))
         rows += [{"frame": attribute} | row for row in described]
         if attribute == "params" and "name" in frame:  # its values are names of figures
-            dtype = str(frame["estimate"].dtype)
+            figure = {"frame": "figures", "dtype": str(frame["estimate"].dtype)}
             for name in frame["name"].unique():
                 words = words_of.find_words(known.get("params", {}), name)
-                rows.append({"frame": "figures", "column": name, "dtype": dtype})
-                rows[-1] |= words._asdict()
+                rows.append({**figure, "column": name, **words._asdict()})
     return rows
 
 
@@ -177,18 +169,15 @@ def _frame_columns(
         known |= _fitting_words(words_of.estimate_columns(estimate).values(), frame)
     rows: list[dict[str, Any]] = []
     figure_unit = ""  # of the figure before, to which an interval belongs
-    for name in frame.columns:
+    for name, dtype in frame.dtypes.astype(str).items():
         unit, meaning = words_of.find_words(known, str(name))
-        dtype = str(frame[name].dtype)
         if dtype == "str":
             unit = ""
-        if not unit and meaning and dtype.startswith("datetime64"):
+        elif not unit and meaning and dtype.startswith("datetime64"):
             unit = "UTC"
-        if dtype.startswith(("float", "double", "decimal")):
-            if name in ("low", "high"):
-                unit = unit or figure_unit
-            else:
-                figure_unit = unit
+        elif dtype.startswith(("float", "double", "decimal")):
+            unit = unit or (figure_unit if name in ("low", "high") else "")
+            figure_unit = figure_unit if name in ("low", "high") else unit
         rows.append({"column": name, "dtype": dtype, "unit": unit, "meaning": meaning})
     return rows
 

@@ -18,6 +18,14 @@ from toolkit.service.http import run_server
 from toolkit.times import to_iso
 
 _MOST_TABS: Final = 20  # hundreds of open tabs would help nobody
+_READY: Final = """\
+JupyterLab on {folder}; Ctrl-C ends it, the service and every kernel.
+Ready in every kernel: {label}, at {address}.
+  import toolkit as tk; session = tk.connect()    # address and key are set
+Its history ends on {end}. This is its present: '7d' means the seven days before it.
+tk.local() is the same without a port. The note, a tab in JupyterLab, has more details.
+JupyterLab opens in a browser. Without a browser, open the address with /lab?token= that it prints \
+next."""  # it has no key
 
 
 def run_lab(
@@ -55,7 +63,8 @@ def run_lab(
         command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         command += _content_options(folder, Path(private), store, address)
         environment = {**os.environ, "TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": key}
-        announce(_ready_message(store, address, folder))
+        end = to_iso(store.about["now_ms"])[:10]
+        announce(_READY.format(folder=folder, label=store.about["label"], address=address, end=end))
         return _run_until_end(command, environment)
 
 
@@ -77,23 +86,13 @@ def _content_options(folder: Path, private: Path, store: Store, address: str) ->
     ]
 
 
-def _ready_message(store: Store, address: str, folder: Path) -> str:
-    """Return the text that the command prints when JupyterLab is ready. It has no key."""
-    end = to_iso(store.about["now_ms"])[:10]
-    return (
-        f"JupyterLab on {folder}; Ctrl-C ends it, the service and every kernel.\n"
-        f"Ready in every kernel: {store.about['label']}, at {address}.\n"
-        "  import toolkit as tk; session = tk.connect()    # address and key are set\n"
-        f"Its history ends on {end}. This is its present: '7d' means the seven days before it.\n"
-        "tk.local() is the same without a port. The note, a tab in JupyterLab, has more details.\n"
-        "JupyterLab opens in a browser. Without a browser, open the address with /lab?token= that "
-        "it prints next."
-    )
-
-
 def _run_until_end(command: list[str], environment: dict[str, str]) -> int:
     """Run a program, and end it if this process ends."""
-    previous = signal.signal(signal.SIGTERM, _exit_on_signal)
+
+    def exit_on_signal(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, exit_on_signal)
     # The program gets a session of its own. Otherwise the terminal would also send Ctrl-C to
     # JupyterLab, which asks before it stops, and goes on without an answer.
     program = subprocess.Popen(command, env=environment, start_new_session=True)
@@ -103,22 +102,12 @@ def _run_until_end(command: list[str], environment: dict[str, str]) -> int:
         return 0
     finally:
         signal.signal(signal.SIGTERM, previous)
-        _end_program(program)
-
-
-def _end_program(program: subprocess.Popen[bytes]) -> None:
-    """End a program and all that it started. JupyterLab needs some time to end its kernels."""
-    if program.poll() is None:
-        program.terminate()
+        program.terminate()  # nothing happens if it has ended
         try:
-            program.wait(timeout=10)
+            program.wait(timeout=10)  # JupyterLab needs some time to end its kernels
         except subprocess.TimeoutExpired:
             if os.name == "posix":
                 os.killpg(program.pid, signal.SIGKILL)
             else:  # Windows has no process groups of this kind; the kernels end with their parent
                 program.kill()
             program.wait()
-
-
-def _exit_on_signal(number: int, _: object) -> NoReturn:
-    raise SystemExit(128 + number)

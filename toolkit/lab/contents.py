@@ -29,7 +29,15 @@ class FolderAndNote(AsyncLargeFileManager):
         """Return the model of a file or the note, in the format of Jupyter's contents API."""
         if not _is_note(path):
             return await super().get(path, content, *args, **options)  # type: ignore[no-untyped-call]
-        return self._note_model(content)
+        file = Path(self.note)
+        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        model = {"name": NOTE, "path": NOTE, "type": "file", "writable": False}
+        model |= {"created": modified, "last_modified": modified, "size": file.stat().st_size}
+        model |= dict.fromkeys(("hash", "hash_algorithm", "content", "format", "mimetype"))
+        if content:
+            model |= {"content": file.read_text(encoding="utf-8")}
+            model |= {"format": "text", "mimetype": "text/markdown"}
+        return model
 
     async def save(self, model: dict[str, Any], path: str = "") -> Any:
         """Save a file; raise an error for the note."""
@@ -40,19 +48,6 @@ class FolderAndNote(AsyncLargeFileManager):
                 "another name",
             )
         return await super().save(model, path)  # type: ignore[no-untyped-call]
-
-    def _note_model(self, content: bool) -> dict[str, Any]:
-        file = Path(self.note)
-        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        model = {"name": NOTE, "path": NOTE, "type": "file", "writable": False}
-        model |= {"created": modified, "last_modified": modified, "size": file.stat().st_size}
-        model |= {"hash": None, "hash_algorithm": None}
-        text = file.read_text(encoding="utf-8") if content else None
-        return model | {
-            "content": text,
-            "format": "text" if content else None,
-            "mimetype": "text/markdown" if content else None,
-        }
 
 
 def _is_note(path: str) -> bool:

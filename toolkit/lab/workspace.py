@@ -3,6 +3,7 @@
 The session has a workspace of its own, so the user's workspaces do not change.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -73,7 +74,15 @@ def make_note(about: Mapping[str, Any], address: str, notebooks: Sequence[Path])
     **simulated, seed 7, size tiny** runs at `http://127.0.0.1:8000` until this JupyterLab ends.
     Nothing in it is real.
     """
-    lines = [f"1. [{_notebook_title(path)}]({quote(path.name)})" for path in notebooks]
+    lines = []
+    for path in notebooks:
+        title = path.stem
+        # Without a heading. JupyterLab reports what is not a notebook.
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            heading = "".join(cells[0]["source"]).partition("\n")[0] if cells else ""
+            title = heading[2:] if heading.startswith("# ") else title
+        lines.append(f"1. [{title}]({quote(path.name)})")
     return _NOTE.format(
         label=about["label"],
         address=address,
@@ -81,17 +90,6 @@ def make_note(about: Mapping[str, Any], address: str, notebooks: Sequence[Path])
         simulated=" Nothing in it is real." if about["simulated"] else "",
         notebooks="\n".join(lines) or "There is none in this folder yet.",
     )
-
-
-def _notebook_title(path: Path) -> str:
-    """Return the heading of a notebook; without a heading, its file name."""
-    try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        text = "\n".join("".join(cell["source"]) for cell in cells[:1])
-    except (ValueError, KeyError, TypeError):  # not a notebook; JupyterLab reports that
-        return path.stem
-    heading = text.partition("\n")[0]
-    return heading.removeprefix("# ") if heading.startswith("# ") else path.stem
 
 
 def save_workspace(folder: Path, notebooks: list[str], note: str) -> None:
@@ -118,7 +116,11 @@ def make_layout(notebooks: list[str], note: str) -> dict[str, Any]:
     """
     tabs = [f"notebook:{path}" for path in notebooks]
     beside = f"markdownviewer-widget:{note}"
-    areas = [_tab_area(tabs), _tab_area([beside])] if tabs else [_tab_area([beside])]
+    areas = [
+        {"type": "tab-area", "currentIndex": 0, "widgets": widgets}
+        for widgets in (tabs, [beside])
+        if widgets
+    ]
     sizes = [0.7, 0.3] if tabs else [1.0]
     dock = {"type": "split-area", "orientation": "horizontal", "sizes": sizes, "children": areas}
     layout: dict[str, Any] = {
@@ -132,7 +134,3 @@ def make_layout(notebooks: list[str], note: str) -> dict[str, Any]:
     }
     shown = {beside: {"data": {"path": note, "factory": "Markdown Preview"}}}
     return {"layout-restorer:data": layout, **opened, **shown}
-
-
-def _tab_area(widgets: list[str]) -> dict[str, Any]:
-    return {"type": "tab-area", "currentIndex": 0, "widgets": widgets}
