@@ -302,10 +302,10 @@ def _add_executions(parents: pd.DataFrame, table: Table, trades: Trades) -> pd.D
     by_order, names = rows.groupby(number), ["fills", "filled", "value", "paid", "rested"]
     sums = by_order.first(skipna=False)
     sums[names], sums["last"] = by_order[names].sum(skipna=False), by_order["last"].last()
-    twaps = sums[sums["kind"] == "twap"]
+    is_twap = (sums["kind"] == "twap").to_numpy(bool)
+    twaps = sums[is_twap]
     twaps = twaps.assign(placed=twaps["first"], ended=twaps["last"], size=twaps["filled"])
-    own = sums[sums["kind"] == "order"].set_index("parent")
-    own = own.drop(columns=["kind", "coin", "side", "last"])
+    own = sums[~is_twap].set_index("parent").drop(columns=["kind", "coin", "side", "last"])
     matched = own.reindex(parents["parent"], fill_value=0).reset_index(drop=True)
     matched["first"] = np.where(matched["fills"] == 0, NO_TIME, matched["first"])
     singles = pd.concat([parents.reset_index(drop=True), matched], axis=1)

@@ -38,6 +38,7 @@ _LIQUIDATED: Final = (
     "shock", "round", "user", "dex", "margin", "coin", "notional", "equity", "maintenance",
     "method",
 )  # fmt: skip
+_OF_ROUND: Final = ["notional", "equity", "maintenance"]
 _DTYPES: Final = dict.fromkeys(("rounds", "accounts", "round", "positions"), "int64") | (
     dict.fromkeys(("user", "dex", "margin", "coin", "method"), "str")
 )
@@ -258,14 +259,14 @@ def cascade(
         low, high = min(low, final), max(high, final)
         rows = []
         for number, (hit, count, flow, unpriced, move) in enumerate(made, 1):
-            notional = hit["notional"]
+            notional, equity, required = hit[_OF_ROUND].to_numpy(np.float64).T
             row = {
                 "accounts": len(hit),
                 "positions": count,
                 "forced_usd": notional.sum(),
                 "coin_usd": flow[0] + 0.0,
-                "backstop_usd": notional[hit["method"] == "backstop"].sum(),
-                "deficit_usd": -hit["equity"].clip(upper=0.0).sum() + 0.0,
+                "backstop_usd": notional[equity < BACKSTOP_SHARE * required].sum(),
+                "deficit_usd": -np.minimum(equity, 0.0).sum() + 0.0,
                 "unpriced_usd": unpriced,
                 "move": move,
             }
