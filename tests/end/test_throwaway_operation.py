@@ -19,7 +19,7 @@ EDITS = {
     # A field: one line in its record.
     "toolkit/contract/records/fills.py": (
         "    px: Annotated[",
-        '    throwaway_note: Annotated[str | UnsetType, TEXT("a test", beyond=1)] = UNSET\n',
+        '    throwaway_note: Annotated[str | UnsetType, k.TEXT("a test", beyond=1)] = UNSET\n',
     ),
     # An operation: a row of the table, a fetch function, its public name, and a handler.
     "toolkit/contract/operations.py": (
@@ -97,7 +97,7 @@ def throwaway_state(
         '    "delegations": (',
         '    "throwawayState": ("delegations", "user", b"[]"),\n',
     ),
-    "toolkit/service/answers/funding.py": (
+    "toolkit/service/answers/accounts.py": (
         "def user_funding(",
         """def throwaway_funding(store: Store, request: CheckedRequest) -> bytes:
     return user_funding(store, request)
