@@ -186,10 +186,10 @@ class _Rows:
 
     def values(self, name: str) -> Any:
         """Return a column of Arrow; None if there is no such column."""
-        values = self.columns.get(name)
-        if values is not None and not isinstance(values, pa.Array | pa.ChunkedArray):
-            values = pa.array(values)
-        return values if values is None or self._is_whole else values.take(self.at)
+        if name not in self.columns:
+            return None
+        values = _read_column(self.columns[name])
+        return values if self._is_whole else values.take(self.at)
 
     def floats(self, name: str) -> Floats:
         """Return numbers; a missing value, and a text that is no number, is NaN."""
@@ -203,8 +203,6 @@ class _Rows:
         """Return whole numbers; a missing value is 0."""
         if (values := self.values(name)) is None:
             return np.zeros(len(self.at), dtype=np.int64)
-        if pa.types.is_timestamp(values.type):
-            values = values.cast(pa.timestamp("ms", "UTC"), safe=False)
         return np.asarray(values.fill_null(0).cast(pa.int64(), safe=False))
 
     def codes(self, name: str) -> tuple[Ints, list[str]]:
@@ -229,7 +227,7 @@ class _Rows:
         mixed = np.zeros(len(self.at), dtype=np.int64)
         for name in (name for name in identity if name in self.columns):
             kind = self.values(name).type
-            if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+            if pa.types.is_integer(kind):
                 codes = self.whole(name)
             elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
                 codes = self.floats(name).view(np.int64)
@@ -242,9 +240,11 @@ class _Rows:
             return []
         candidates = np.flatnonzero(np.isin(mixed, several))
         names = self.columns if compared is None else [n for n in compared if n in self.columns]
-        rows = pa.table({name: self.columns[name] for name in names}).take(self.at[candidates])
+        rows = pa.table({name: self.values(name) for name in names}).take(candidates)
+        parts = (part.to_pylist() for part in rows.to_batches(max_chunksize=1_000))
+        contents = map(repr, itertools.chain.from_iterable(parts))
         first: dict[str, int] = {}
-        pairs = zip(map(repr, rows.to_pylist()), candidates.tolist(), strict=True)
+        pairs = zip(contents, candidates.tolist(), strict=True)
         return [row for content, row in pairs if first.setdefault(content, row) != row]
 
     def make_break(
@@ -256,18 +256,30 @@ class _Rows:
         since: int | None = None,
     ) -> RowBreak:
         """Return the break of a row, with its place."""
-        columns = map(self.values, ("coin", "user", "tid", "oid"))
-        coin, user, *ids = (None if column is None else column[row].as_py() for column in columns)
+        at = int(self.at[row])
+        coin, user, *ids = (
+            _read_column(self.columns[name][at : at + 1])[0].as_py()
+            if name in self.columns
+            else None
+            for name in ("coin", "user", "tid", "oid")
+        )
         identity = next((f" (id {int(number)})" for number in ids if number), "")
         of, time = " of ".join(filter(None, (coin, user))), int(self.time[row])
         try:
-            at = f" at {to_iso(time)}" if time else ""
+            moment = f" at {to_iso(time)}" if time else ""
         except OverflowError:  # a damaged time
-            at = f" at {time} ms"
-        text = f"{of or 'the row'}{at}{identity} {fault}"
-        return RowBreak(
-            kind, group, int(self.at[row]), time, time if since is None else since, text
-        )
+            moment = f" at {time} ms"
+        text = f"{of or 'the row'}{moment}{identity} {fault}"
+        return RowBreak(kind, group, at, time, time if since is None else since, text)
+
+
+def _read_column(values: Any) -> pa.Array | pa.ChunkedArray:
+    """Return a column of Arrow, with times in milliseconds as whole numbers."""
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        values = pa.array(values)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    return values
 
 
 class HistoryChecks:
@@ -311,8 +323,9 @@ class HistoryChecks:
                 breaks.append(rows.make_break("order", row, fault))
             rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
         repeats = rows.find_repeats(self._identity, self._compared)
+        trades = rows.whole("tid")
         for row in repeats:
-            is_certain = self._is_unique or bool(rows.whole("tid")[row])
+            is_certain = self._is_unique or bool(trades[row])
             doubt = "" if is_certain else "; both rows may be real, because they have no identity"
             group: BreakGroup = "breaks" if is_certain else "gaps"
             breaks.append(rows.make_break("repeat", row, f"came twice{doubt}", group))
