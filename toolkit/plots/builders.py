@@ -183,7 +183,7 @@ def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[style.PanelLook]) -> A
         for row in first.to_dict("records")
     ]
     wide = cohorts.astype({"complete": "float64"}).pivot(index="cohort", columns="age")
-    share: Any = wide["retention"].set_axis(names)
+    share: Any = wide["retention"].set_axis(names).astype("float64")
     is_open = wide["complete"].to_numpy() == 0
     texts = share.mask(is_open).map(lambda value: "" if value != value else f"{value:.0%}")
     panel.draw_cells(share, texts, ("background", "good"), 0, 1)

@@ -111,7 +111,7 @@ def funding_over_time(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     width = 0.86 * (axes.PERIOD_LENGTHS[key] / axes.PERIOD_LENGTHS["day"])
     times, colours = rows[key], (panel.theme.bad, panel.theme.good)
     panel.stack_bars(times, rows[["paid", "received"]], colours, width, align="edge")
-    net = np.append(0.0, rows["net"].astype("float64").cumsum())
+    net = np.append(0.0, rows["net"].astype("float64").to_numpy().cumsum())
     total = formats.usd_amount(net[-1], signed=True)
     label = f"running net {total}"
     panel.ax.plot(edges, net, color=panel.theme.text, linewidth=1.8, label=label)

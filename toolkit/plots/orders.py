@@ -71,7 +71,7 @@ def order_transitions(transitions: pd.DataFrame, **look: Unpack[style.PanelLook]
     wide: Any = rows.pivot(index="before", columns="after").rename(columns={_LAST: "no change"})
     shown = ["no change" if name == _LAST else name for name in after]
     share, count = (wide[name].reindex(index=before, columns=shown) for name in ("share", "orders"))
-    texts = count.map(lambda number: f"{number:,.0f}" if number > 0 else "")
+    texts = count.astype("float64").map(lambda number: f"{number:,.0f}" if number > 0 else "")
     panel.draw_cells(share, texts, ("background", "good"), 0, 1, rotation=40)
     panel.label_axes("to; number of orders, shaded by their share of the row", "from")
     is_first = transitions["before"] == _FIRST

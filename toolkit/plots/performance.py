@@ -71,7 +71,8 @@ def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
         times = own["time"].dt.tz_convert("UTC")
         step = times.diff().min() if len(own) > 1 else pd.Timedelta(days=1)
         edges = [times.iloc[0], *(times + step)]
-        gain, fall = (np.append(0.0, v) for v in (own["growth"] - 1, own["drawdown"]))
+        gain = np.append(0.0, own["growth"].astype("float64") - 1)
+        fall = np.append(0.0, own["drawdown"].astype("float64"))
         upper.ax.plot(edges, gain, label=name, **line)
         for lower in others:
             if len(curves) == 1:
@@ -142,10 +143,11 @@ def return_calendar(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
         raise ValueError('return_calendar draws days. Pass tk.performance.returns(curve, by="day")')
     panel = style.open_panel(returns, look, (7.2, 2.5))
     first, values = days.min() - pd.Timedelta(days=days.min().weekday()), returns["return_"]
+    values = values.astype("float64")
     places = ((days - first) / pd.Timedelta(days=1)).to_numpy().astype(int)
     weeks = pd.date_range(first, days.max(), freq="7D")
     grid = np.full((7, len(weeks)), np.nan)
-    grid[places % 7, places // 7] = values.astype("float64")
+    grid[places % 7, places // 7] = values
     cells = pd.DataFrame(grid, WEEKDAYS, weeks.strftime("%d %b"))
     most = float(np.nan_to_num(values.abs().max()))
     is_labelled = len(weeks) <= _MAX_LABELLED_WEEKS
@@ -273,7 +275,7 @@ def skill(skill: Skill, **look: Unpack[PanelLook]) -> Axes:
 
 def _name_accounts(panel: axes.Panel, rows: pd.DataFrame) -> Ints:
     """Name the rows by rank and account; draw the line between gain and loss."""
-    names = rows["rank"].astype(str) + "  " + rows["user"].map(_short_name)
+    names = rows["rank"].astype(str) + "  " + rows["user"].astype("str").map(_short_name)
     panel.add_zero_line(vertical=True)
     panel.ax.set_ylabel("rank and account")
     return panel.name_rows(names.tolist(), from_top=True)

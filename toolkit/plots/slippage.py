@@ -103,7 +103,7 @@ def _draw_curve(panel: axes.Panel, curve: pd.DataFrame, names: list[str]) -> Non
     ax = panel.ax
     ax.set(xscale="log", yscale="log")
     # A logarithmic axis cannot show 0, and costs are rounded to 0.01 bps.
-    shown = curve[[*names, "half_spread_bps"]].astype("float64").clip(lower=0.01)
+    shown = curve[[*dict.fromkeys(names), "half_spread_bps"]].astype("float64").clip(lower=0.01)
     shown = shown.where(np.isfinite(shown)).assign(usd=curve["amount_usd"])
     for number, (side, shift) in enumerate(_SIDES.items()):
         own = shown[curve["side"] == side]

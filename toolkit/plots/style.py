@@ -142,7 +142,8 @@ def draws_result(subject: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 look: Any = {name: bound.arguments[name] for name in ("ax", "theme", "transparent")}
                 drawn = open_panel(getattr(result, "params", result), look).no_data(subject)
             except (KeyError, AttributeError) as error:
-                lacking = error.name if isinstance(error, AttributeError) else error
+                listed = re.search(r"\[('.*?')\]", str(error))
+                lacking = listed[1] if listed else getattr(error, "name", None) or error
                 kind = type(result).__name__
                 raise MissingColumns(f"{words}; this {kind} lacks {lacking}") from error
             return drawn if ax or shown.return_annotation is Axes else root_figure(drawn)
