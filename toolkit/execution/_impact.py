@@ -232,7 +232,7 @@ def impact(
         gap = np.ptp(trades.ms) / (count - 1) if count > 1 else 0
         sums = sum_groups(trades.coin.codes, trades.usd, len(names)) / (gap * count / DAY or np.nan)
         volume = dict(zip(names, sums.tolist(), strict=True))
-    daily = np.array([volume.get(name, np.nan) for name in names], dtype=np.float64)
+    daily = np.array([volume.get(name, np.nan) if name else np.nan for name in names], np.float64)
     rows = pd.DataFrame(
         {
             "kind": pd.array(np.where(is_twap, "twap", "order"), dtype="str"),
