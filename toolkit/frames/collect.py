@@ -82,8 +82,10 @@ class Collector:
             zip(self.operation.tables, self.columns(), strict=True)
         ):
             extras = [(page[at][0], page[at][2]) for page in self._pages]
-            unknown = unknown_columns.extra_columns(extras, known)
-            frame = pd.DataFrame(known | unknown, copy=False)
+            columns = known
+            if any(values for _, values in extras):
+                columns = known | unknown_columns.extra_columns(extras, known)
+            frame = pd.DataFrame(columns, copy=False)
             facts = {**provenance, "rows": len(frame), "toolkit_version": package_version()}
             expected = [c.name for c in table_columns(table) if c.expected and c.missing]
             missing = {name: int(pd.isna(known[name]).sum()) for name in expected}
