@@ -64,14 +64,11 @@ earned = tk.pnl.attribution(fills)
 earned.loc[:, "fills":"net"]
 
 # %% [markdown]
-# Funding is missing in this table, not 0, because fills do not contain funding. The service returns
-# funding rows by builder: the rows of all accounts that have approved the builder. Usually there is
-# one row for each position and hour.
+# Funding is missing in this table, not 0, because fills do not contain funding. `tk.user_funding`
+# returns the payments of the account. Usually there is one row for each position and hour.
 
 # %%
-builder = tk.user_fills(user)["builder"].dropna().iloc[0]
-funding = tk.builder_approved_funding_by_time(builder, START)
-funding = funding[funding["user"] == user]
+funding = tk.user_funding(user, START)
 earned = tk.pnl.attribution(fills, funding)
 parts = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
 earned[[*parts, "net", "covers"]]
@@ -122,6 +119,7 @@ pd.DataFrame({"value": values.set_index("user")["value"], "traded": usd}).loc[la
 
 # %%
 orders = tk.perp_twap_snapshots(["ALL:ALL_DEXES"])
+builder = tk.user_fills(user)["builder"].dropna().iloc[0]
 clients = tk.builder_orders_by_time(builder, "2d")["user"].unique()
 f"{orders['address'].nunique()} accounts by their TWAP orders, {len(clients)} clients of a builder"
 
