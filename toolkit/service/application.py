@@ -235,4 +235,5 @@ def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
         raise BadRequest(  # recordings never change
             f"{operation.type} cannot be answered: no such data in {about['label']}"
         ) from None
-    return json_response(answer) if isinstance(answer, bytes) else answer
+    headers = {"content-type": "application/json"}
+    return Response(200, headers, answer) if isinstance(answer, bytes) else answer
