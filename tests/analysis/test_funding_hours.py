@@ -64,6 +64,9 @@ def test_total_states_share_of_position_hours():
     assert covers(fills(), strange) == [share(0, 17)]
     with pytest.warns(RepeatedRows, match="1 of 2"):
         assert covers(fills(), pd.concat([whole[:1]] * 2)) == [share(1, 17)]
+    again = whole[:1].assign(time=whole["time"][:1] + pd.Timedelta("1s"))  # of the same hour
+    unsized = fills()[:1].assign(coin="SOL", sz=0.0)
+    assert covers(pd.concat([fills(), unsized]), pd.concat([whole[:5], again])) == [share(5, 17)]
     for seed in range(3):  # positions put fills of one millisecond in order
         assert covers(fills().sample(frac=1, random_state=seed), whole) == [WHOLE]
     for bare in (fills().drop(columns="start_position"), fills()[:0]):

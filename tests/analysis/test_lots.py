@@ -137,6 +137,13 @@ def test_last_tokens_are_sold_first():
     assert (lot.sign, lot.key, lot.size, lot.cost) == (1, 1, 2, 20 << GUARD_BITS)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_fee_takes_all_bought_tokens(method):
+    book = LotBook(method)
+    book.add_tokens(0, 30 << GUARD_BITS, 1)
+    assert _whole(book.sell_tokens(2, 20)) == [(-1, 2, None, None)]
+
+
 def test_average_of_known_and_unknown_tokens():
     """8 tokens cost 105, 2 more 21; 6 of unknown cost come. Of 16, half of each lot are sold."""
     book = _bought_tokens("average")

@@ -127,7 +127,8 @@ def markout(
     --------
     Bought at 100. Ten seconds later the mid is 100.5, and that price is two seconds old.
 
-    >>>     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.0], "sz": [2.0], "side": ["B"],
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.0], "sz": [2.0], "side": ["B"],
     ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0, 100.5],
     ...     "time": pd.to_datetime([0, 9000], unit="ms", utc=True)})

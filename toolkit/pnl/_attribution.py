@@ -389,9 +389,9 @@ def _position_hours(fills: Fills, paid: payments.Payments) -> pd.DataFrame | Non
         return None
     legs = Legs(fills)
     _, held, with_row, _ = trip_funding(fills, legs, paid, paid.mine & paid.inside)
-    columns = owner_columns(fills, legs.step[legs.heads])
+    columns, is_held = owner_columns(fills, legs.step[legs.heads]), legs.sign != 0
     dex = columns["coin"].fillna("").map(money.dex_of)
-    return pd.DataFrame({**columns, "dex": dex, "held": held, "paid": with_row})
+    return pd.DataFrame({**columns, "dex": dex, "held": held * is_held, "paid": with_row * is_held})
 
 
 def _mark_uncovered(

@@ -93,7 +93,7 @@ class LotBook:
                     _ = self.lots.pop() if self.method == "lifo" else self.lots.popleft()
             return parts
         total = sum(lot.size for lot in self.lots)
-        shares = [lot.size * min(size, total) // total for lot in self.lots]
+        shares = [lot.size * min(size, total) // max(total, 1) for lot in self.lots]
         shares[:1] = [share + min(size, total) - sum(shares) for share in shares[:1]]
         taken = zip(self.lots, shares, strict=True)
         parts = [_close_part(lot, share, px) for lot, share in taken if share]
@@ -110,7 +110,7 @@ class LotBook:
             self.correct_size(gap)
         elif gap > 0:
             self.add_tokens(gap)
-        else:
+        elif gap:
             return self.remove_tokens(-gap)
         return []
 
@@ -144,7 +144,8 @@ class LotBook:
                 lot.size += new.size
                 lot.cost = None if lot.cost is None or new.cost is None else lot.cost + new.cost
                 return
-        self.lots.append(new)
+        if new.size or self.method == "average":  # the fee of a buy may take all of its tokens
+            self.lots.append(new)
 
 
 def _close_part(lot: Lot, size: int, px: int | None) -> Match:

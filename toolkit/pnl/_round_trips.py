@@ -315,9 +315,10 @@ def trip_funding(
     found = np.flatnonzero((trip < number) & (chain >= 0))
     found = found[chains[trip[found]] == chain[found]]
     is_later = begins[trip[found]] < ms[found]
-    found, is_later = (each[is_later | ~legs.opened[trip[found]]] for each in (found, is_later))
+    paid_hours = np.unique((trip << 24 | hours)[found[is_later]])  # an hour may have two rows
+    counts = np.bincount(paid_hours >> 24, minlength=number)
+    found = found[is_later | ~legs.opened[trip[found]]]
     usd = sum_groups(trip[found], amount[found], number)
-    counts = sum_groups(trip[found], is_later, number).astype(np.int64)
     last = np.full(len(steps.users) + 1, payments.common_end(fills.table.frame, funding.frame))
     np.maximum.at(last, steps.user, steps.ms)
     np.maximum.at(last, payers, ms)

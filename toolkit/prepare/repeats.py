@@ -120,7 +120,7 @@ def drop_repeated_rows(
     for name in names:
         if (bits := _number_bits(column(name))) is None:
             continue
-        if name == "tid":  # most frames have each trade once
+        if name == "tid" and record == "fills":  # most frames have each trade once
             rows = _repeated(bits, rows[bits != 0])
             if not len(rows):
                 return native
