@@ -27,7 +27,7 @@ _READ: Final = {
         "oid", "priority_gas", "px", "side", "sz", "tid", "time", "user",
     )
 }  # fmt: skip
-"""Helper -> the columns that it reads, beside those of `by`."""
+"""Helper -> the columns that it reads of fills without funding, beside those of `by`."""
 
 
 class Part(NamedTuple):
@@ -228,7 +228,8 @@ def apply(
     # The public path: toolkit.pnl._attribution is tk.pnl.
     topic = helper.__module__.removeprefix("toolkit.").partition("._")[0]
     name = f"{topic}.{helper.__name__}"
-    if columns is None and name in _READ and len(sources) == 1:
+    is_alone = [*map(type, positional)] == [Files] and len(sources) == 1 and "funding" not in others
+    if columns is None and name in _READ and is_alone:
         keys = empty.attrs["toolkit"]["by"]
         call = replace(call, columns=(*_READ[name], *keys))
     is_sum = name in SUMS and split not in empty
