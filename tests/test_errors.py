@@ -48,6 +48,7 @@ EXAMPLES = [
 ]
 # The command line and the local service catch these.
 INTERNAL = {
+    "plots/style.py: NoData",
     "service/api_keys.py: KeysUnreadable",
     "service/recordings.py: NoRecordings",
     "service/store.py: StoreDamaged",
