@@ -20,7 +20,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
@@ -174,7 +174,6 @@ def _status_of(name: str) -> int:
     return int(number) if is_status else 0
 
 
-@dataclass(eq=False, repr=False)
 class FaultyTransport(httpx.BaseTransport):
     """A transport that damages answers; `faulty` makes it.
 
@@ -188,18 +187,24 @@ class FaultyTransport(httpx.BaseTransport):
         Whether faults are injected. If not, requests are neither damaged nor counted.
     """
 
-    _inner: httpx.BaseTransport
-    _schedule: Mapping[int, str]
-    _drawn: Sequence[str]
-    _share: float
-    _draw: random.Random
-    _pause: float
-    _sleep: Callable[[float], None]
-    injected: list[InjectedFault] = field(default_factory=list)
-    is_active: bool = True
-    _requests: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _bodies: dict[str, list[Body]] = field(default_factory=dict)
+    def __init__(
+        self,
+        inner: httpx.BaseTransport,
+        schedule: Mapping[int, str],
+        drawn: Sequence[str],
+        share: float,
+        draw: random.Random,
+        pause: float,
+        sleep: Callable[[float], None],
+    ) -> None:
+        self.injected: list[InjectedFault] = []
+        self.is_active = True
+        self._inner, self._schedule, self._drawn = inner, schedule, drawn
+        self._share, self._draw = share, draw
+        self._pause, self._sleep = pause, sleep
+        self._lock = threading.Lock()
+        self._requests = 0
+        self._bodies: dict[str, list[Body]] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the answer of the inner transport, or a damaged one, or raise its failure."""

@@ -16,6 +16,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -155,8 +156,9 @@ def _make_calls(
     The first call is made in this thread: an error that all would have costs one.
     """
     running: dict[Future[Any], Any] = {}
+    workers: Workers | None = None
     is_here = True
-    with Workers(session, executor) as workers:
+    with ExitStack() as stack:
         try:
             while refresh.waiting or running:
                 while refresh.waiting and len(running) < _CALLS_AT_ONCE:
@@ -166,6 +168,7 @@ def _make_calls(
                         if call and is_here:
                             result = call[0](**call[1], session=session, count_rows=count_rows)
                         elif call:
+                            workers = workers or stack.enter_context(Workers(session, executor))
                             running[workers.submit(*call)] = item
                             continue
                     except ToolkitError as error:
@@ -177,12 +180,11 @@ def _make_calls(
                     count_rows(result.rows.num_rows if isinstance(result, PulledRows) else 1)
                     yield item, result
         finally:
-            workers.stop.set()
             for future in running:
                 future.cancel()
 
 
-def _result_of(future: "Future[Any]", workers: Workers) -> Any:
+def _result_of(future: "Future[Any]", workers: Workers | None) -> Any:
     try:
         return future.result()
     except KeyboardInterrupt:
@@ -190,8 +192,8 @@ def _result_of(future: "Future[Any]", workers: Workers) -> Any:
     except ToolkitError as error:
         return error
     except BaseException as error:  # of the executor; a worker may even exit
-        is_cancelled = isinstance(error, CancelledError)
-        return (copy.copy(workers.fatal_error) if is_cancelled else None) or executor_error(error)
+        fatal = workers.fatal_error if workers and isinstance(error, CancelledError) else None
+        return copy.copy(fatal) or executor_error(error)
 
 
 def _error_of(result: Any, series: Series) -> ToolkitError:
