@@ -45,7 +45,7 @@ _PARTS: Final = Environment(
 )
 
 
-def render_part(part: str, **values: Any) -> str:
+def render_part(part: str, **values: object) -> str:
     """Return a part of a page as HTML.
 
     - ``part``: file name of the template in the folder ``parts``

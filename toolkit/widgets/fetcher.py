@@ -3,15 +3,19 @@
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from toolkit.client import Session
 from toolkit.errors import ToolkitError
 from toolkit.fetch.market import meta
 from toolkit.fetch.registry import operation_of
 
-Fetcher = Callable[..., Any]
-"""Calls a fetch function without its session: ``fetch(function, *arguments, **options)``."""
+
+class Fetcher(Protocol):
+    """Calls a fetch function without its session: ``fetch(function, *arguments, **options)``."""
+
+    def __call__(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
+        """Return the result of the function."""
 
 
 def bind_session(session: Session) -> Fetcher:
