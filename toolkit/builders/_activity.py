@@ -93,7 +93,7 @@ def activity(
     check_level(level)
     if by not in _PERIODS:
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(_PERIODS)}")
-    rows, names, begin, end = read_builder_fills(fills, None, since, until)
+    fills, rows, names, begin, end = read_builder_fills(fills, None, since, until)
     ms, codes = rows["ms"].to_numpy(), rows["builder"].to_numpy()
     is_inside = ms >= begin
     period = np.where(is_inside, _period_codes(ms, by), _EARLIER)

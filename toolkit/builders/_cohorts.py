@@ -67,7 +67,7 @@ def cohorts(
     0    0      2     2.0        1.0
     1    1      2     1.0        0.5
     """
-    rows, _, begin, end = read_builder_fills(fills, builder, since, until)
+    fills, rows, _, begin, end = read_builder_fills(fills, builder, since, until)
     rows = rows[rows["first"] >= begin]
     begin, end = begin - FIRST_MONDAY, end - FIRST_MONDAY
     week, cohort = ((rows[name].to_numpy() - FIRST_MONDAY) // WEEK for name in ("ms", "first"))
@@ -193,7 +193,7 @@ def lifetime_value(
     check_level(level)
     if weeks < 1:
         raise ValueError(f"weeks must be at least 1, not {weeks}")
-    rows, _, _, end = read_builder_fills(fills, builder, None, until)
+    fills, rows, _, _, end = read_builder_fills(fills, builder, None, until)
     first = rows.groupby("user")["first"].min()
     user, number = np.searchsorted(first.index, rows["user"]), len(first)
     watched = ((end - first) // WEEK).to_numpy(np.float64)
@@ -246,8 +246,8 @@ def _value_curve(money: Floats, watched: Floats, level: float) -> pd.DataFrame:
 
 def read_builder_fills(
     fills: Frame, builder: str | None, since: Time | None, until: Time | None
-) -> tuple[pd.DataFrame, list[str], int, int]:
-    """Return the fills of a builder, or of all (None).
+) -> tuple[pd.DataFrame, pd.DataFrame, list[str], int, int]:
+    """Return all fills as pandas, those of a builder or of all (None), builders, begin and end.
 
     Fills before `since` are included, because they show which users are not new.
     """
@@ -266,4 +266,5 @@ def read_builder_fills(
     begin = to_ms(since) if since is not None else int(every.min()) if len(every) else 0
     end = to_ms(until) if until is not None else int(every.max(initial=-1)) + 1
     rows = rows[rows["ms"] < end]
-    return rows.assign(first=rows.groupby("user")["ms"].transform("min")), names.values, begin, end
+    rows = rows.assign(first=rows.groupby("user")["ms"].transform("min"))
+    return table.frame, rows, names.values, begin, end
