@@ -10,6 +10,7 @@ import stamina
 
 import toolkit as tk
 from tests.fetch.wire import fill, session_over
+from toolkit.completeness.checks import HistoryChecks
 from toolkit.times import to_iso
 
 USER = "0x" + "a" * 40
@@ -241,3 +242,21 @@ def test_certificate_survives_parquet(tmp_path):
     frame.to_parquet(tmp_path / "fills.parquet")
     assert tk.provenance(pd.read_parquet(tmp_path / "fills.parquet")) == kept
     assert tk.provenance(frame.sort_values("tid").copy()) == kept
+
+
+def test_interrupted_checks_are_repeated(monkeypatch):
+    """The rows of the error come with the evidence against them."""
+    check, calls = HistoryChecks.add_page, []
+
+    def interrupt_once(self, columns):
+        calls.append(check(self, columns))
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return calls[-1]
+
+    monkeypatch.setattr(HistoryChecks, "add_page", interrupt_once)
+    rows = [fill(1_000, 0, 1), fill(2_000, 0, 2) | {"startPosition": "5.0"}]
+    session = session_over(lambda request: httpx.Response(200, json=rows))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tk.user_fills(USER, session=session)
+    assert len(tk.provenance(caught.value.rows)["breaks"]) == len(calls[0]) > 0

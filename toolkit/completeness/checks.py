@@ -366,7 +366,8 @@ class HistoryChecks:
         before = np.roll(values, 1, axis=1)
         unknown = np.full(len(measures), np.nan)
         before[:, bounds[:-1]] = np.transpose([self._last.get(pair, unknown) for pair in places])
-        self._last |= {pair: values[:, place.stop - 1].copy() for pair, place in places.items()}
+        last = {pair: values[:, place.stop - 1].copy() for pair, place in places.items()}
+        self._last = self._last | last  # a copy of these checks keeps what it has
         return order, places, before
 
     def _chain_breaks(self, rows: _Rows) -> list[RowBreak]:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -20,7 +21,13 @@ import pandas as pd
 
 from toolkit import errors
 from toolkit.client import RawAnswer, RequestCounts, Session, current_session
-from toolkit.completeness.checks import BreakLog, HistoryChecks, check_answer, row_proof
+from toolkit.completeness.checks import (
+    BreakLog,
+    HistoryChecks,
+    RowBreak,
+    check_answer,
+    row_proof,
+)
 from toolkit.completeness.headers import Completeness
 from toolkit.contract import paging, requests
 from toolkit.contract.answers import answer_rows, decode
@@ -304,13 +311,19 @@ class Pull:
 
     def check_rows(self) -> str:
         """Check the rows in `collector`, and return why rows are missing or wrong, or no text."""
-        operation, is_new = self.request.operation, self._checked_pages < self._pages
+        operation, parameters = self.request.operation, self.request.parameters
+        checks, checked, found = copy(self._checks), self._checked_pages, list[RowBreak]()
         self._checked_pages = self._pages
-        if is_new and operation.key:
-            self.breaks += self._checks.add_page(self.collector.columns()[0])
-        elif is_new and not operation.binary:
-            parameters = self.request.parameters
-            self.breaks += check_answer(operation, parameters, self.collector.columns())
+        try:
+            if checked < self._pages and operation.key:
+                found = checks.add_page(self.collector.columns()[0])
+            elif checked < self._pages and not operation.binary:
+                found = [*check_answer(operation, parameters, self.collector.columns())]
+        except KeyboardInterrupt:  # the rows that the error has are checked again
+            self._checked_pages = checked
+            raise
+        self._checks = checks
+        self.breaks += found
         return self.breaks.reason
 
     def facts(self) -> dict[str, Any]:
