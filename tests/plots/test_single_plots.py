@@ -177,6 +177,14 @@ def test_lines_step_at_bin_ends():
     assert np.column_stack(shorts.get_data()) == pytest.approx(np.array([[0, 0], [15, 5e3]]))
 
 
+def test_rows_without_side_or_cohort_are_not_drawn(results):
+    history = results["liquidation_history"].iloc[:1].assign(side=None)
+    bars = tk.plots.liquidation_history(history).patches
+    assert not any(bar.get_height() for bar in bars)
+    cohorts = results["builder_cohorts"].assign(cohort=pd.NaT)
+    assert "no data" in alt(tk.plots.builder_cohorts(cohorts))
+
+
 def test_trip_returns_mark_liquidations():
     trips = pd.DataFrame(
         {"side": ["long", "short"], "status": ["closed", "liquidated"], "forced": [False, True]}

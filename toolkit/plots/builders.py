@@ -174,6 +174,7 @@ def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[style.PanelLook]) -> A
     >>> [text.get_text() for text in builder_cohorts(rows).get_yticklabels()]
     ['01 Sep 2025 (4)']
     """
+    cohorts = style.not_empty(cohorts.dropna(subset=["cohort", "age"]))
     starts, ages = cohorts["cohort"].nunique(), int(cohorts["age"].max()) + 1
     size = (max(5.0, 2.4 + 0.55 * ages), 1.3 + 0.36 * max(2, starts))
     panel = style.open_panel(cohorts, look, size)

@@ -197,7 +197,7 @@ def positions_over_time(positions: pd.DataFrame, **look: Unpack[PanelLook]) -> A
     rows = positions.assign(notional=notional)
     sizes = notional.abs().groupby(rows["coin"]).max().fillna(0.0)
     sizes = sizes.sort_values(ascending=False, kind="stable")
-    drawn = sizes.head(_MAX_COINS)
+    drawn = style.not_empty(sizes.head(_MAX_COINS))
     panel = style.open_panel(positions, look, (7.2, 1.2 + 0.5 * max(3, len(drawn))))
     ax, theme, last, coins = panel.ax, panel.theme, rows["time"].max(), [*drawn.index.map(str)]
     # The largest is at the top. Each row has its own scale.
@@ -223,7 +223,8 @@ def positions_over_time(positions: pd.DataFrame, **look: Unpack[PanelLook]) -> A
     note = f"; largest size of each coin at the right, USD{smaller}"
     panel.set_time_axis(rows["time"], "long above, short below", note=note)
     low, high = map(formats.usd_amount, (notional.min(), notional.max()))
+    unknown = f", {notional.isna().sum()} not known" if notional.isna().any() else ""
     return panel.finish(
-        f"Positions in {', '.join(coins)} over time, in USD: between {low} and {high}; "
+        f"Positions in {', '.join(coins)} over time, in USD: between {low} and {high}{unknown}; "
         f"{int(positions['chain_break'].sum())} places where fills are missing."
     )

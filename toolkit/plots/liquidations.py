@@ -141,7 +141,8 @@ def liquidation_history(history: pd.DataFrame, **look: Unpack[PanelLook]) -> Axe
     colours["unknown"] = theme.muted
     sums: Any = history.set_index(["time", "side", "method"])["notional"].astype("float64")
     usd, labels, words = sums.unstack(fill_value=0.0), {}, []
-    usd.loc[usd.index.get_level_values("side") == "short"] *= -1
+    sign = usd.index.get_level_values("side").map({"long": 1.0, "short": -1.0})
+    usd = usd.mul(sign.astype("float64"), axis=0)
     for method in colours:
         own = history[history["method"] == method]
         marked, name = own["marked"].sum(), method

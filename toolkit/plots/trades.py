@@ -169,10 +169,10 @@ def counterparties(pairs: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     texts = np.full(gains.shape, "", dtype=object)
     for place in np.argwhere(volumes.notna()):
         gain, volume = gains.iloc[*place], volumes.iloc[*place]
-        known = "no price" if pd.isna(gain) else formats.signed_number(round(gain, 1))
+        known = "no price" if not np.isfinite(gain) else formats.signed_number(round(gain, 1))
         texts[*place] = f"{known}\n{formats.short_usd(float(f'{volume:.3g}'))}"
     # Gains and losses have the same scale of shades.
-    most = float(np.nan_to_num(gains.abs().to_numpy()).max()) or 1.0
+    most = float(np.nan_to_num(gains.abs().to_numpy(), posinf=0.0).max()) or 1.0
     scale = ("bad", "background", "good"), -most, most
     panel.draw_cells(gains, texts, *scale, fontsize=7.5, rotation=30)
     x = "maker; cells: gain of the taker in bps (below 0: a loss), and volume in USD"

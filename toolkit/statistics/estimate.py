@@ -52,7 +52,9 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         words = f"{self.method}; n = {self.n:,}; intervals of {self.level:.0%}"
-        shown = self.params.to_html(index=False, border=0, na_rep="", float_format="{:.6g}".format)
+        look: Any = {"index": False, "border": 0, "na_rep": "", "float_format": "{:.6g}".format}
+        with pd.option_context("display.max_colwidth", None):
+            shown: str = self.params.to_html(**look)
         return shown.replace("<thead>", f"<caption>{escape(words)}</caption><thead>", 1)
 
 
