@@ -9,6 +9,7 @@ import toolkit as tk
 from tests.archive.commands import run_command
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
+from toolkit.archive.archive import open_existing
 from toolkit.archive.errors import translate_errors
 from toolkit.errors import ArchiveError, StoreUnreachable
 
@@ -85,3 +86,8 @@ def test_commits_name_the_version(tmp_path, tiny):
     archive.refresh(tk.delegations, tiny.world["users"][0], session=tiny)
     (commit, *_) = deltalake.DeltaTable(tmp_path / "answers").history(1)
     assert commit["toolkit"] == tk.__version__
+
+
+def test_a_file_in_the_place_of_a_table_is_damage(tmp_path):
+    (tmp_path / "fills").write_text("x")
+    assert [found.kind for found in open_existing(tmp_path).verify()] == ["damage"]

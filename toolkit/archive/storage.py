@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from toolkit.archive.errors import load_deltalake, permission_error, translate_errors
 from toolkit.archive.schemas import ANSWERS, FREEZES, PULLS, SCHEMAS, Series
-from toolkit.errors import ArchiveError, CommitConflict
+from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable
 from toolkit.installation import package_version
 
 _PERCENT_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
@@ -133,8 +133,13 @@ class ArchiveTables:
         has_table = partial(
             load_deltalake().DeltaTable.is_deltatable, storage_options=self.options or None
         )
-        with self.translate_errors(self.location):
-            return any(map(has_table, map(self.table_uri, SCHEMAS)))
+        try:
+            with self.translate_errors(self.location):
+                return any(map(has_table, map(self.table_uri, SCHEMAS)))
+        except StoreUnreachable:
+            raise
+        except ArchiveError:  # a file or an unreadable folder in the place of a table
+            return True
 
     def table_uri(self, name: str) -> str:
         """Return the address of a table."""
