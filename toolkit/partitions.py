@@ -1,5 +1,6 @@
 """More rows than memory: run a helper on partitions of Parquet files, and combine its results."""
 
+import inspect
 import json
 import warnings
 from collections import Counter
@@ -28,6 +29,10 @@ _READ: Final = {
     )
 }  # fmt: skip
 """Helper -> the columns that it reads of fills without funding, beside those of `by`."""
+
+
+_ROWS: Final = {"fills", "funding", "ledger", "positions"}
+"""Arguments whose rows a sum adds up."""
 
 
 class Part(NamedTuple):
@@ -202,7 +207,8 @@ def apply(
     Raises
     ------
     ValueError
-        If the helper needs all rows at once, no argument has files, or the files lack a column.
+        If the helper needs all rows at once, the rows that it counts are not in files, or the files
+        lack a column.
 
     Examples
     --------
@@ -223,13 +229,20 @@ def apply(
             "apply needs rows in files: pass a pathlib.Path of Parquet files, or "
             "archive.files(tk.user_fills_by_time)"
         )
-    call = _Call(helper, positional, others, split, columns)
-    empty, _ = call(None)
     # The public path: toolkit.pnl._attribution is tk.pnl.
     topic = helper.__module__.removeprefix("toolkit.").partition("._")[0]
     name = f"{topic}.{helper.__name__}"
-    is_alone = [*map(type, positional)] == [Files] and len(sources) == 1 and "funding" not in others
-    if columns is None and name in _READ and is_alone:
+    given = inspect.signature(helper).bind(*positional, **others).arguments
+    rows = {argument for argument in _ROWS & given.keys() if given[argument] is not None}
+    counted = {next(iter(given)), *(rows if name in SUMS else ())}
+    if in_memory := sorted(key for key in counted if not isinstance(given[key], Files)):
+        raise ValueError(
+            f"{name}: each partition would count the rows of {', '.join(in_memory)} again. Write "
+            "them to a file and pass its pathlib.Path, or call the helper without apply"
+        )
+    call = _Call(helper, positional, others, split, columns)
+    empty, _ = call(None)
+    if columns is None and name in _READ and rows == {"fills"}:
         keys = empty.attrs["toolkit"]["by"]
         call = replace(call, columns=(*_READ[name], *keys))
     is_sum = name in SUMS and split not in empty

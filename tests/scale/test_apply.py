@@ -98,6 +98,9 @@ def test_helpers_that_need_all_rows_are_refused(fills, path, tmp_path):
         (tk.pnl.attribution, plain, {}, "user"),
         (tk.pnl.attribution, some, {}, "1"),
         (tk.pnl.attribution, fills, {}, "pathlib.Path"),
+        (tk.pnl.attribution, fills, {"funding": path}, "fills"),
+        (tk.pnl.attribution, path, {"positions": (None, fills)}, "positions"),
+        (tk.pnl.round_trips, fills, {"funding": path}, "fills"),
     ]
     for helper, rows, arguments, named in refused:
         with pytest.raises(ValueError, match=named):
