@@ -83,7 +83,7 @@ class LotBook:
 
     def remove_tokens(self, size: int, px: int | None = None) -> list[Match]:
         """Remove tokens and return the parts of lots, without a gain if there is no price."""
-        if self.method != "average":
+        if self.method != "average" or (len(self.lots) == 1 and self.lots[0].size):
             parts = []
             while size and self.lots:
                 lot = self.lots[-1 if self.method == "lifo" else 0]
@@ -129,10 +129,11 @@ class LotBook:
         - ``px``: price
         - ``key``: the key of a lot that it opens
         """
-        sign, left, parts = (1 if change > 0 else -1), abs(change), list[Match]()
+        sign, left = (1 if change > 0 else -1), abs(change)
+        parts: list[Match] = []
         if self.lots and self.lots[0].sign != sign:
             parts = self.remove_tokens(left, px)
-            left -= sum(part.size for part in parts)
+            left -= sum([part.size for part in parts])
         if left:
             self._open(Lot(sign, left, (left * px) << GUARD_BITS, key))
         return parts

@@ -19,6 +19,7 @@ from toolkit.rules.closed_pnl import GUARD_BITS
 
 _DECIMALS = 12  # of prices, if they are small
 _GUARD = 1 << GUARD_BITS
+_NAN = float("nan")
 
 _Part = tuple[float, ...]
 """A part of a lot: a fill of its chain, the fill that opened it (-1: before the history) and the
@@ -172,7 +173,8 @@ def _match_fills(
             changes = [fills[leg][2] for leg in legs]
             _swap_cost(parts, legs, changes, [books[fills[leg][0]] for leg in legs])
         elif not spot:
-            parts += _parts(place, place, book.apply_fill(change, price, place), price)
+            if closed := book.apply_fill(change, price, place):
+                parts += _parts(place, place, closed, price)
         elif change > 0:
             book.add_tokens(change - fee, (change * price) << GUARD_BITS, place)
         else:
@@ -185,11 +187,12 @@ def _match_fills(
     return parts
 
 
-def _parts(step: int, closed: int, matches: list[Match], px: float = np.nan) -> Iterator[_Part]:
+def _parts(step: int, closed: int, matches: list[Match], px: float = _NAN) -> Iterator[_Part]:
     """Yield the parts of lots that a fill has closed; `closed` is -1 for open lots."""
     for lot, size, cost, gain in matches:
-        worth = (np.nan if each is None else each / _GUARD for each in (cost, gain))
-        yield (step, lot.key, closed, px, lot.sign, size, *worth)
+        worth = _NAN if cost is None else cost / _GUARD
+        won = _NAN if gain is None else gain / _GUARD
+        yield step, lot.key, closed, px, lot.sign, size, worth, won
 
 
 def _swap_cost(

@@ -54,6 +54,9 @@ def average_prices(fills: Fills, sz_decimals: SizeDecimals) -> Average:
     - ``sz_decimals``: size decimals of perps; prices of other perps are not known
     """
     steps, px = fills.steps, fills.table.number("px")[fills.steps.rows]
+    decimals = _decimals(steps, sz_decimals)
+    if (key := decimals.tobytes()) in fills.averages:
+        return Average(*fills.averages[key])
     # The average after a fill is `old * average + new`.
     start, end, change = steps.start, steps.end, np.abs(steps.change)
     opens = (start == 0) | ((start > 0) == (steps.change > 0))
@@ -70,7 +73,7 @@ def average_prices(fills: Fills, sz_decimals: SizeDecimals) -> Average:
         averages.append(average)
     now = np.array(averages)[np.cumsum(moves)]
     then = np.where(late, np.nan, row_before(now, np.nan))
-    ticks = np.power(10.0, _decimals(steps, sz_decimals))
+    ticks = np.power(10.0, decimals)
     now, then = (np.floor(each * ticks + _SNAP) / ticks for each in (now, then))
     gain = np.minimum(np.abs(start), change) / steps.scale * (px - then)
     expected: Floats = np.where(opens, np.where(np.isnan(now), np.nan, 0.0), np.sign(start) * gain)
@@ -78,7 +81,8 @@ def average_prices(fills: Fills, sz_decimals: SizeDecimals) -> Average:
     gap = np.where(steps.same_start | steps.spot, 0, steps.gap)
     if steps.spot.any():
         _add_spot(fills, px, entry, expected, gap)
-    return Average(entry, np.round(expected, WEI), steps.sizes(gap))
+    fills.averages[key] = (entry, np.round(expected, WEI), steps.sizes(gap))
+    return Average(*fills.averages[key])
 
 
 def expected_by_rule(fills: Fills, sz_decimals: SizeDecimals, rule: PerpRule) -> Floats:

@@ -63,6 +63,8 @@ class Fills:
         self.account = None if account is None else account.lower()
         self.prices = money.parse_prices(prices) if prices else {}
         self.collateral = {} if meta is None else money.collateral_of_dexes(meta)
+        # Size decimals -> what `average_prices` found for them.
+        self.averages: dict[bytes, tuple[Floats, ...]] = {}
 
     def __len__(self) -> int:
         return len(self.table)

@@ -127,12 +127,9 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
     first = write_texts(connection, "slippage", samples)
     keys = ((s.coin, s.amount_usd, s.timestamp, row) for row, s in enumerate(samples, first))
     _insert(connection, "slippage", keys, "REPLACE")
-    documents = usual_documents(sources)
     if not strict:
         own = sorted((accounts[paid.user], paid.time, row) for row, paid in numbered)
         _insert(connection, "user_funding", own)
-        _insert_totals(connection, totals)
-        documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
     try:
         _insert(connection, "account", ((number, user) for user, number in accounts.items()))
     except sqlite3.IntegrityError:
@@ -143,6 +140,10 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
             f"account {min(earlier & accounts.keys())} has rows in two parts of the sources; it "
             "may be in one only"
         ) from None
+    documents = usual_documents(sources)
+    if not strict:
+        _insert_totals(connection, totals)
+        documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
     _insert(connection, "document", documents, "REPLACE")
 
 

@@ -81,12 +81,17 @@ class SlippageView:
         return rows if side == "both" else rows[rows["side"] == side]
 
     @property
+    def at_size(self) -> pd.DataFrame:
+        """The rows of the requested size."""
+        return self.curve[self.curve["amount_usd"] == self.request.amount]
+
+    @property
     def headline(self) -> str:
         """Return the cost of the size in a sentence."""
         amount, told = self.request.amount, []
         size = f"{formats.short_usd(amount)} USD of {self.request.coin}"
         row: Any
-        for row in self.curve[self.curve["amount_usd"] == amount].itertuples():
+        for row in self.at_size.itertuples():
             verb = "Buying" if row.side == "buy" else "Selling"
             if pd.isna(row.q50):
                 told.append(f"{verb} {size}: in most samples the book was too thin.")
