@@ -11,13 +11,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
 
 from toolkit.errors import warn_caller
+from toolkit.prepare.groups import CALENDAR
 from toolkit.public_names import publish_as
+from toolkit.times import HOUR
 
 SUMS: Final = ("pnl.attribution", "builders.routing", "ledger.sums")
 """Helpers whose every figure is a sum over rows, so that the results of partitions add up."""
@@ -28,8 +32,13 @@ _READ: Final = {
         "oid", "priority_gas", "px", "side", "sz", "tid", "time", "user",
     )
 }  # fmt: skip
-"""Helper -> the columns that it reads of fills without funding, beside those of `by`."""
+"""Helper -> the columns that it reads of fills without funding, beside those of `by`. Its figures
+are linear in the amounts of rows that have the same names and signs."""
 
+_NAMES: Final = ("coin", "side", "dir", "fee_token")
+_KEYS: Final = (*_NAMES, *CALENDAR, "user", "dex", "crossed", "builder")
+_PARTS: Final = ("builder_fee", "deployer_fee")
+_TIMES: Final = [pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns")]
 
 _ROWS: Final = {"fills", "funding", "ledger", "positions"}
 """Arguments whose rows a sum adds up."""
@@ -48,7 +57,7 @@ class Files:
 
     - ``paths``, ``filesystem``: the files
     - ``schema``: their columns
-    - ``condition``: which rows count; None for all
+    - ``operation``: whose rows count; empty for all
     - ``owner``: the column that has the account of each row
     - ``facts``: the provenance of the rows
     """
@@ -56,9 +65,13 @@ class Files:
     paths: Sequence[str]
     filesystem: Any
     schema: pa.Schema
-    condition: Any = None
+    operation: str = ""
     owner: str = "user"
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def _condition(self) -> Any:
+        return ds.field("_operation") == self.operation if self.operation else None
 
     @classmethod
     def open(cls, path: Path) -> "Files":
@@ -73,7 +86,7 @@ class Files:
         """Return the number of rows by the value of a column, or by day."""
         counts = Counter[Any]()
         columns = [self._column(split)]
-        for batch in self._dataset(columns).to_batches(columns=columns, filter=self.condition):
+        for batch in self._dataset(columns).to_batches(columns=columns, filter=self._condition):
             values = batch.column(0)
             if split == "day":
                 values = pc.floor_temporal(values, unit="day")
@@ -95,7 +108,7 @@ class Files:
         columns |= {name: name for name in known if name not in columns}
         if wanted is not None:
             columns = {name: column for name, column in columns.items() if name in wanted}
-        condition = self.condition
+        condition = self._condition
         if part is not None:
             column = ds.field(self._column(split))
             past = part.last + timedelta(days=1) if split == "day" else part.last
@@ -111,6 +124,66 @@ class Files:
         frame.attrs["toolkit"] = dict(self.facts)
         return frame
 
+    def add_up(self, split: str, part: Part, keys: Sequence[str]) -> pd.DataFrame | None:
+        """Return a partition of fills with one row for all that have the same names and signs.
+
+        Its ``px`` and ``sz`` keep the sums of px * sz and of px * fee; ``_rows`` counts the fills.
+        Return None if a fill lacks a name or an amount, or may come twice, or for other types.
+        """
+        kinds = {field.name: field.type for field in self.schema}
+        fees = [name for name in (*_PARTS, "priority_gas") if name in kinds]
+        amounts, column = ("px", "sz", "closed_pnl", "fee"), self._column(split)
+        base = getattr(self.filesystem, "base_fs", self.filesystem)
+        if (
+            not isinstance(base, pa_fs.LocalFileSystem)
+            or not all(_is_text(kinds.get(name)) for name in (*_NAMES, column))
+            or not all(
+                pa.types.is_floating(kinds.get(name, pa.null())) for name in (*amounts, *fees)
+            )
+            or kinds.get("time") not in _TIMES
+            or not {*keys} <= {*_KEYS}
+            or "account" in kinds
+        ):
+            return None
+        import duckdb
+
+        known = [f"isfinite({name})" for name in amounts]
+        known += [f"coalesce(isfinite({name}), true)" for name in fees]
+        known += [f"{name} IS NOT NULL" for name in _NAMES]
+        trading_fee = " - ".join(["fee", *(f"coalesce({n}, 0)" for n in fees if n in _PARTS)])
+        groups = [*_NAMES, *(name for name in ("crossed", "builder") if name in keys)]
+        groups += [f'"{self.owner}" AS user'] * ("user" in keys)
+        hour = f"epoch_ms(time) // {HOUR} * {HOUR}" if {*keys} & {*CALENDAR} else "0"
+        sums = [f"sum({name}) AS {name}" for name in ("closed_pnl", "fee", *fees)]
+        source = f"""FROM read_parquet($paths, union_by_name = true)
+            WHERE "{column}" BETWEEN $first AND $last"""
+        folder = getattr(self.filesystem, "base_path", "")
+        values = {"paths": [folder + path for path in self.paths], **part._asdict()}
+        if self.operation:
+            source += " AND _operation = $operation"
+            values["operation"] = self.operation
+        twice = f"SELECT hash(tid, side) AS trade {source} AND tid != 0"
+        added = f"""SELECT {", ".join([*groups, *sums])}, {hour} AS time,
+            sign(px), sign(fee), sign({trading_fee}), sum(px * sz) AS volume, sum(sz) AS sz,
+            sum(px * fee) AS cost, count(*) AS _rows,
+            bool_and(coalesce({" AND ".join(known)}, false)) AS known {source} GROUP BY ALL"""
+        try:
+            with duckdb.cursor() as database:
+                if "tid" in kinds:
+                    trades = np.sort(database.execute(twice, values).fetchnumpy()["trade"])
+                    if (trades[1:] == trades[:-1]).any():
+                        return None
+                rows = database.execute(added, values).df()
+        except duckdb.Error:  # for example brackets in the name of a folder
+            return None
+        if not rows["known"].all():
+            return None
+        rows["px"] = (rows["cost"] / rows["fee"]).where(rows["fee"] != 0, 1.0)
+        rows["sz"] = (rows["volume"] / rows["px"]).where(rows["px"] != 0, rows["sz"])
+        rows["time"] = pd.to_datetime(rows["time"], unit="ms", utc=True)
+        rows.attrs["toolkit"] = dict(self.facts)
+        return rows
+
     def _column(self, split: str) -> str:
         column = {"user": self.owner, "day": "time"}.get(split, split)
         if column not in self.schema.names:
@@ -122,12 +195,7 @@ class Files:
 
     def _dataset(self, columns: Collection[str]) -> ds.Dataset:
         """Return the files, with texts as dictionaries, which are read several times faster."""
-        texts = [
-            name
-            for name in columns
-            if pa.types.is_string(kind := self.schema.field(name).type)
-            or pa.types.is_large_string(kind)
-        ]
+        texts = [name for name in columns if _is_text(self.schema.field(name).type)]
         fields = [
             field.with_type(pa.dictionary(pa.int32(), pa.string()))
             if field.name in texts
@@ -147,12 +215,18 @@ class _Call:
     named: Mapping[str, Any]
     split: str
     columns: Sequence[str] | None
+    keys: Sequence[str] | None = None  # of a helper that may add up rows of the same names
 
     def __call__(self, part: Part | None) -> tuple[pd.DataFrame, list[tuple[type[Warning], str]]]:
         """Return the result, and the warnings, which a worker could not show."""
 
         def argument(value: Any) -> Any:
-            return value.read(self.split, part, self.columns) if isinstance(value, Files) else value
+            if not isinstance(value, Files):
+                return value
+            added = None
+            if part and self.keys is not None:
+                added = value.add_up(self.split, part, self.keys)
+            return value.read(self.split, part, self.columns) if added is None else added
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -244,7 +318,7 @@ def apply(
     empty, _ = call(None)
     if columns is None and name in _READ and rows == {"fills"}:
         keys = empty.attrs["toolkit"]["by"]
-        call = replace(call, columns=(*_READ[name], *keys))
+        call = replace(call, columns=(*_READ[name], *keys), keys=keys)
     is_sum = name in SUMS and split not in empty
     if not is_sum and (split not in empty or "rank" in empty):
         raise ValueError(
@@ -266,6 +340,10 @@ def apply(
     whole.attrs["toolkit"] = {**empty.attrs["toolkit"], **facts}
     del whole.attrs["toolkit"]["inputs"]
     return whole.astype(empty.dtypes.to_dict())
+
+
+def _is_text(kind: pa.DataType | None) -> bool:
+    return kind is not None and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _files(value: Any) -> Any:

@@ -17,8 +17,6 @@ from tests.benchmarks import recipes
 
 FILES, ROWS = 20, 500_000
 ROUNDS = 3
-COLUMNS = ["user", "coin", "px", "sz", "side", "time", "dir", "closed_pnl", "fee", "builder_fee"]
-COLUMNS += ["fee_token", "tid"]
 RECIPE = """
 import pandas as pd
 rows = pd.read_parquet(FOLDER, columns=["coin", "px", "sz", "closed_pnl", "fee", "builder_fee"])
@@ -32,7 +30,7 @@ from pathlib import Path
 import time
 import toolkit as tk
 def call(pool=None):
-    return tk.apply(tk.pnl.attribution, Path(FOLDER), by="coin", columns=COLUMNS, executor=pool)
+    return tk.apply(tk.pnl.attribution, Path(FOLDER), by="coin", executor=pool)
 if __name__ == "__main__":
 """
 ALONE = APPLY + "    call()\n"
@@ -74,7 +72,7 @@ def tree_megabytes(process):
 
 def run(code, folder, script):
     """Return the seconds, the megabytes, and what was printed."""
-    script.write_text(f"FOLDER, COLUMNS = {str(folder)!r}, {COLUMNS!r}\n{code}")
+    script.write_text(f"FOLDER = {str(folder)!r}\n{code}")
     begun, most = time.time(), 0.0
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:

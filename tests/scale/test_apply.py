@@ -7,6 +7,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.errors import RepeatedRows
+from toolkit.partitions import Files, Part
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ CALLS = [
     (tk.pnl.round_trips, "user", {}),
     (tk.pnl.attribution, "user", {}),
     (tk.pnl.attribution, "user", {"by": ["user", "day"]}),
+    (tk.pnl.attribution, "user", {"by": ["dir", "side", "dex"], "prices": {"USDH": 0.5}}),
     (tk.pnl.attribution, "coin", {"by": "coin"}),
     (tk.pnl.attribution, "day", {"by": ["day", "coin"]}),
 ]
@@ -65,6 +67,49 @@ def test_partitions_equal_whole(fills, path, archive):
             facts = found.attrs["toolkit"]
             assert facts["partitions"] > 1
             assert facts["simulated"] is True
+
+
+def test_fills_of_equal_names_and_signs_are_added_up(tmp_path):
+    """Fees in USDC, in the base token, in a token without a price; rebates; a price of 0."""
+    rows = [
+        ("BTC", "B", "Open Long", "USDC", 100.0, 2.0, 0.0, 0.3, 0.1, 7),
+        ("BTC", "B", "Open Long", "USDC", 110.0, 1.0, 0.0, 0.1, 0.2, 8),
+        ("BTC", "A", "Close Long", "HYPE", 120.0, 3.0, 40.0, 0.5, None, 9),
+        ("PURR/USDC", "B", "Buy", "PURR", 2.0, 10.0, 0.0, 0.01, None, 10),
+        ("PURR/USDC", "B", "Buy", "PURR", 3.0, 20.0, 0.0, 0.02, None, 11),
+        ("PURR/USDC", "B", "Buy", "USDC", 3.0, 20.0, 0.0, -0.02, None, 12),
+        ("#10", "A", "Settlement", "USDC", 0.0, 5.0, -2.0, 0.0, None, 0),
+        ("#10", "A", "Split Outcome", "USDC", 0.5, 5.0, 1.0, 0.0, None, 0),
+    ]
+    names = [
+        "coin",
+        "side",
+        "dir",
+        "fee_token",
+        "px",
+        "sz",
+        "closed_pnl",
+        "fee",
+        "builder_fee",
+        "tid",
+    ]
+    fills = pd.DataFrame(rows * 3, columns=[*names, "tid"])
+    fills["tid"] += fills.index // len(rows) * 100 * (fills["tid"] > 0)
+    fills["time"], fills["user"] = (
+        pd.to_datetime(fills.index * 1_800_123, unit="ms", utc=True),
+        "0xa",
+    )
+    fills.to_parquet(tmp_path / "a.parquet")
+    part = Part("0xa", "0xa")
+    assert len(Files.open(tmp_path).add_up("user", part, ["coin"])) == 7
+    for by in ([], ["coin", "side"], ["hour", "user"]):
+        assert_equal(
+            tk.apply(tk.pnl.attribution, tmp_path, by=by), tk.pnl.attribution(fills, by=by)
+        )
+    for column, value in {"px": None, "fee": float("inf"), "dir": None, "tid": 7}.items():
+        changed = fills.assign(**{column: fills[column].where(fills.index != 8, value)})
+        changed.to_parquet(tmp_path / "a.parquet")
+        assert Files.open(tmp_path).add_up("user", part, []) is None
 
 
 def test_processes_equal_whole(fills, path):

@@ -421,7 +421,9 @@ class Archive:
         origin = dataset.head(1, columns=["_source", "_simulated"], filter=ours).to_pydict()
         facts = {name[1:]: values[0] for name, values in origin.items() if values}
         owner = "_subject" if operation.subject == ("user",) else "user"
-        return Files(dataset.files, dataset.filesystem, dataset.schema, ours, owner, facts)
+        return Files(
+            dataset.files, dataset.filesystem, dataset.schema, operation.type, owner, facts
+        )
 
     def scan(
         self,

@@ -329,6 +329,9 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
         "at_par": usd.is_at_par,
         "conversions": converts,
     }
+    if table.has("_rows"):  # `tk.apply` added up fills of the same names
+        fills_of_row = table.number("_rows")
+        measures |= {n: each * fills_of_row for n, each in measures.items() if each.dtype == bool}
     groups, sums = _sum_rows(table, keys, measures)
     for name in (*FEES, "priority_gas", "fees_in_cost"):  # what is paid is bad for the account
         sums[name] = 0.0 - sums[name]
