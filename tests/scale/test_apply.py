@@ -81,24 +81,11 @@ def test_fills_of_equal_names_and_signs_are_added_up(tmp_path):
         ("#10", "A", "Settlement", "USDC", 0.0, 5.0, -2.0, 0.0, None, 0),
         ("#10", "A", "Split Outcome", "USDC", 0.5, 5.0, 1.0, 0.0, None, 0),
     ]
-    names = [
-        "coin",
-        "side",
-        "dir",
-        "fee_token",
-        "px",
-        "sz",
-        "closed_pnl",
-        "fee",
-        "builder_fee",
-        "tid",
-    ]
-    fills = pd.DataFrame(rows * 3, columns=[*names, "tid"])
+    amounts = ["px", "sz", "closed_pnl", "fee", "builder_fee"]
+    fills = pd.DataFrame(rows * 3, columns=["coin", "side", "dir", "fee_token", *amounts, "tid"])
     fills["tid"] += fills.index // len(rows) * 100 * (fills["tid"] > 0)
-    fills["time"], fills["user"] = (
-        pd.to_datetime(fills.index * 1_800_123, unit="ms", utc=True),
-        "0xa",
-    )
+    fills["time"] = pd.to_datetime(fills.index * 1_800_123, unit="ms", utc=True)
+    fills["user"] = "0xa"
     fills.to_parquet(tmp_path / "a.parquet")
     part = Part("0xa", "0xa")
     assert len(Files.open(tmp_path).add_up("user", part, ["coin"])) == 7
