@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from tests.fetch.wire import session_over
 from toolkit.client import connect, open_session
-from toolkit.client.budget import LEASE, Budget, RequestCounts
-from toolkit.client.quota_window import QuotaWindow
+from toolkit.client.budget import LEASE, Budget, QuotaWindow, RequestCounts
 from toolkit.client.wire import ApiKey
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import LimitWarning
@@ -51,7 +50,7 @@ class World:
         until = self.now + seconds
         while self._coming and self._coming[0][0] <= until:
             self.now, _, spending = heapq.heappop(self._coming)
-            spending.__exit__()
+            spending.record_answer()
         self.now = until
 
     def send(self, spending, points, latency, share):
@@ -88,8 +87,8 @@ class _Numbered:
     def __lt__(self, other):
         return self.number < other.number
 
-    def __exit__(self, *_):
-        self.spending.__exit__()
+    def record_answer(self):
+        self.spending.record_answer()
 
 
 def window_at(world, path, quota=QUOTA):
@@ -141,10 +140,9 @@ def test_sessions_of_key_share_points(tmp_path):
 
     one, other = budget(), budget()
     begun = world.now
-    with one.spend(60), other.spend(40):
-        pass
-    with other.spend(10) as spending:
-        assert spending.waited == pytest.approx(60, abs=0.002)
+    for spending in (one.spend(60), other.spend(40)):
+        spending.record_answer()
+    assert other.spend(10).waited == pytest.approx(60, abs=0.002)
     assert world.now == pytest.approx(begun + 60, abs=0.002)
     one.close()
     other.close()
@@ -434,16 +432,15 @@ def test_sixth_snapshot_waits_ten_minutes(tmp_path):
         world = World()
         budget = Budget(1_000, None, clock=world.clock, sleep=world.sleep, path=path)
         for _ in range(5):
-            with budget.spend(2, TWAPS) as spending:
-                assert spending.waited == 0
-                world.now += 1.0
-        with budget.spend(2, OPERATIONS["accountValueSnapshots"]) as other:
-            assert other.waited == 0  # each snapshot has its own count
-        with (
-            pytest.warns(LimitWarning, match="perpTwapSnapshots .* 5 times in 10"),
-            budget.spend(2, TWAPS) as spending,
-        ):
-            assert spending.waited == pytest.approx(596.0, abs=0.01)
+            spending = budget.spend(2, TWAPS)
+            assert spending.waited == 0
+            world.now += 1.0
+            spending.record_answer()
+        # Each snapshot has its own count.
+        assert budget.spend(2, OPERATIONS["accountValueSnapshots"]).waited == 0
+        with pytest.warns(LimitWarning, match="perpTwapSnapshots .* 5 times in 10"):
+            spending = budget.spend(2, TWAPS)
+        assert spending.waited == pytest.approx(596.0, abs=0.01)
         budget.close()
 
 
@@ -583,8 +580,9 @@ def test_points_count_from_end_of_wait():
         budget = Budget(10, None, clock=world.clock, sleep=world.sleep)
         begin(budget)
         world.now += pause
-        with budget.spend(10) as second:
-            assert second.waited == pytest.approx(waited, abs=0.01)
+        second = budget.spend(10)
+        assert second.waited == pytest.approx(waited, abs=0.01)
+        second.record_answer()
         assert budget.spend(10).waited == pytest.approx(60.0, abs=0.01)
 
 

@@ -154,7 +154,7 @@ def test_break_names_coin_time_and_fill():
         assert named in found.text
     times = pa.array([10**18] * 2, pa.timestamp("ms", "UTC"))  # too late for a datetime
     (found,) = HistoryChecks(FUNDING, {}).add_page({"time": times, "coin": pa.array(["BTC"] * 2)})
-    assert found.text == "BTC at 1000000000000000000 ms came twice"
+    assert found.text == "BTC at 1000000000000000000 came twice"
 
 
 def test_gap_with_another_cause_proves_no_loss():

@@ -1,23 +1,55 @@
-"""The points of a session: how fast it may spend them, how many altogether, and what it spent."""
+"""The points of a session: how fast it may spend them, how many altogether, and what it spent.
+
+The recent spending of a key, the requests of the last minute, is in a small SQLite file. All
+threads and processes of this machine that use one key at one address share the file. Without a
+file they are in memory, for one session. The file is named by a hash of address and key; it
+does not contain the key.
+
+A service counts a request at some time between its sending and its answer. If we counted it from
+its sending, a request that was sent at the end of one minute and counted in the next could push
+that next minute over the quota. So the stamp of a request is first the latest time at which its
+answer can come, and later the time at which it came. A request counts for one window after its
+stamp.
+"""
 
 import math
+import sqlite3
 import threading
 import time
+import uuid
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from toolkit.client.quota_window import QuotaWindow
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import CallLimit, Operation
 from toolkit.display import count_text
 from toolkit.errors import BudgetSpent, Incomplete, LimitWarning, warn_caller
+
+T = TypeVar("T")
 
 LEASE: Final = 120.0
 """Seconds that a request may be on its way without an answer."""
 
+WINDOW: Final = 60.0
+"""Seconds over which a quota is counted."""
+
 _SHORT: Final = 5.0  # seconds; a shorter wait has no warning
+_FARTHEST: Final = 3_600.0  # seconds; nothing is reserved or blocked for longer
+_EVERY: Final = 2**40  # points; no quota allows as many
+_PATIENCE: Final = 30.0  # seconds to wait for the file; one transaction takes about a millisecond
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS requests (name TEXT PRIMARY KEY, stamp INTEGER, points INTEGER);
+CREATE INDEX IF NOT EXISTS requests_by_stamp ON requests (stamp);
+"""
+_ADD: Final = "INSERT INTO requests VALUES (?, ?, ?)"
+_ANSWER: Final = "UPDATE requests SET stamp = ? WHERE name = ?"
+_SETTLE: Final = "UPDATE requests SET points = ? WHERE name = ?"
+_RELEASE: Final = "DELETE FROM requests WHERE name = ?"
 
 
 @dataclass(eq=False, slots=True)
@@ -77,9 +109,131 @@ class RequestCounts:
             }
 
 
+@dataclass(eq=False)
+class QuotaWindow:
+    """Counts the points of a key, for every thread and process that opens the same file.
+
+    If the file cannot be used (for example, because it is damaged), a warning is issued and points
+    are counted in this session only.
+
+    Parameters
+    ----------
+    quota : int
+        Points that may be spent in any window.
+    clock : callable
+        Returns the present in seconds, the same for all who share the file.
+    path : Path or None
+        The file; it is created if it does not exist. None counts in memory.
+    lease : float
+        Seconds that a request may be on its way. A request whose answer is never recorded counts
+        for `lease` plus `window` seconds.
+    window : float, default 60
+        Seconds over which the quota is counted.
+    """
+
+    quota: int
+    clock: Callable[[], float]
+    path: Path | None
+    lease: float
+    window: float = WINDOW
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _memory: sqlite3.Connection | None = field(default=None, init=False)  # without a file
+
+    def reserve(self, points: int) -> tuple[float, str]:
+        """Reserve points for a request.
+
+        Returns
+        -------
+        tuple of (float, str)
+            0 and a name for the request; or the seconds until there may be room, and no name.
+        """
+
+        def take(file: sqlite3.Connection) -> tuple[float, str]:
+            now = math.floor(self.clock() * 1_000)  # the wait for the transaction has passed
+            # Rows from beyond the farthest time were written before the clock was set back.
+            expired = "DELETE FROM requests WHERE stamp < ? OR stamp > ?"
+            window = math.ceil(self.window * 1_000)
+            file.execute(expired, (now - window, now + math.ceil(_FARTHEST * 1_000)))
+            rows = file.execute("SELECT stamp, points FROM requests ORDER BY stamp").fetchall()
+            excess = sum(spent for _, spent in rows) + points - self.quota
+            if excess > 0:
+                for stamp, spent in rows:  # the earliest requests leave the window first
+                    pause = stamp + window + 1 - now
+                    excess -= spent
+                    if excess <= 0:
+                        break
+                # An answer to a request on its way frees its points a window from now at the
+                # earliest.
+                return min(pause, window) / 1_000, ""
+            name = uuid.uuid4().hex
+            file.execute(_ADD, (name, now + math.ceil(self.lease * 1_000), points))
+            return 0.0, name
+
+        return self._run(take)
+
+    def change(self, words: str, *values: object) -> None:
+        """Change the requests in the file."""
+        self._run(lambda file: file.execute(words, values))
+
+    def record_answer(self, name: str) -> None:
+        """Record that a request was answered, well or badly: its window begins now."""
+        self.change(_ANSWER, math.ceil(self.clock() * 1_000), name)
+
+    def block(self, seconds: float) -> None:
+        """Block all requests for some seconds."""
+        # As a request beyond every quota, which leaves the window at the end of this time.
+        stamp = math.ceil((self.clock() + seconds - self.window) * 1_000) - 1
+        self.change(_ADD, uuid.uuid4().hex, stamp, _EVERY)
+
+    def close(self) -> None:
+        """Forget what was counted without a file."""
+        with self._lock:
+            if self._memory is not None:
+                self._memory.close()
+            self._memory = None
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something with the file while no other thread or process does."""
+        with self._lock:
+            try:
+                if self.path is not None:
+                    self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    # It is opened for each transaction, so that no forked process has it open.
+                    with closing(
+                        sqlite3.connect(self.path, _PATIENCE, isolation_level=None)
+                    ) as file:
+                        return _transact(file, work)
+            except (OSError, sqlite3.Error) as error:
+                warnings.warn(
+                    f"{self.path} cannot be used ({error}). Points are counted in this session "
+                    "only, not with other processes. If the file is damaged, remove it",
+                    stacklevel=2,
+                )
+                self.path = None
+            if self._memory is None:
+                self._memory = sqlite3.connect(
+                    ":memory:", isolation_level=None, check_same_thread=False
+                )
+            return _transact(self._memory, work)
+
+
+def _transact(file: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    try:
+        # What a power cut loses is older than a window when the machine is up again.
+        file.execute("PRAGMA synchronous = OFF")
+        file.executescript(_SCHEMA)
+        file.execute("BEGIN IMMEDIATE")  # takes the write lock of the file
+        result = work(file)
+        file.execute("COMMIT")
+    finally:
+        if file.in_transaction:  # it was interrupted
+            file.execute("ROLLBACK")
+    return result
+
+
 @dataclass(eq=False, slots=True)
 class PointReservation:
-    """The points of one request; a context from before it is sent until it is answered.
+    """The points of one request, from before it is sent until it is answered.
 
     Attributes
     ----------
@@ -92,12 +246,6 @@ class PointReservation:
     taken: Sequence[tuple[QuotaWindow, str]]
     waited: float
     _is_answered: bool = False
-
-    def __enter__(self) -> "PointReservation":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.record_answer()
 
     def record_answer(self) -> None:
         """Record that the answer begins, good or bad: from now on the minute of the points runs."""
@@ -172,7 +320,7 @@ class Budget:
         Returns
         -------
         PointReservation
-            A context around the request.
+            To record the answer with.
 
         Raises
         ------
@@ -197,10 +345,10 @@ class Budget:
             if refusal:
                 raise BudgetSpent(f"{what} costs {count_text(points, 'point')}, {refusal}")
             self.spent += points
-        waited = 0.0
-        calls = self._calls_window(operation)
-        needed = [(calls, 1)] if calls is not None else []
-        needed += [(self._points, points)] if self._points is not None else []
+        waited, limit = 0.0, operation.limit if operation is not None else None
+        needed = [(self._points, points)] if self._points is not None else []
+        if needed and limit is not None and operation is not None:
+            needed.insert(0, (self._calls_window(operation.type, limit), 1))
         taken: list[tuple[QuotaWindow, str]] = []
         try:
             while True:
@@ -215,17 +363,16 @@ class Budget:
                         needed.pop(0)
                 if pause <= 0:
                     return PointReservation(taken, waited)
-                if needed and needed[0][0] is calls and operation and operation.limit:
-                    number, minutes = operation.limit.calls, operation.limit.seconds // 60
-                    words = f"{operation.type} can be requested {number} times in {minutes} minutes"
-                    self.announce_wait(pause, words)
+                if operation is not None and limit is not None and len(needed) > 1:
+                    words = f"{limit.calls} times in {limit.seconds // 60} minutes"
+                    self.announce_wait(pause, f"{operation.type} can be requested {words}")
                 self.wait(pause, stop)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
             with self._lock:
                 self.spent -= points
             for window, name in taken:
-                window.release(name)
+                window.change(_RELEASE, name)
             raise
 
     def settle(self, reservation: PointReservation, reserved: int, spent: int) -> None:
@@ -234,7 +381,7 @@ class Budget:
             self.spent -= reserved - spent
         for window, name in reservation.taken:
             if window is self._points:
-                window.settle(name, spent)
+                window.change(_SETTLE, spent, name)
 
     def block(self, seconds: float) -> None:
         """Delay all requests with this key for some seconds, because the service demands it."""
@@ -247,14 +394,9 @@ class Budget:
 
     def wait(self, seconds: float, stop: threading.Event | None = None) -> None:
         """Wait for some seconds, or until `stop` is set."""
-        if seconds <= 0:
-            return
-        if self.sleep is not None:
-            self.sleep(seconds)
-        elif stop is not None:
-            stop.wait(seconds)
-        else:
-            time.sleep(seconds)
+        if seconds > 0:
+            pause: Callable[[float], object] = time.sleep if stop is None else stop.wait
+            (self.sleep or pause)(seconds)
 
     def announce_wait(self, seconds: float, reason: str) -> None:
         """Warn of a long wait. If several requests wait at the same time, only the first warns."""
@@ -272,16 +414,13 @@ class Budget:
             if window is not None:
                 window.close()
 
-    def _calls_window(self, operation: Operation | None) -> QuotaWindow | None:
+    def _calls_window(self, type: str, limit: CallLimit) -> QuotaWindow:
         """Return the window of calls of an operation that has a limit of its own."""
-        if self.per_minute is None or operation is None or operation.limit is None:
-            return None
         with self._lock:
-            if operation.type not in self._calls:
-                path, limit = self.path, operation.limit
+            if type not in self._calls:
+                path = self.path
                 if path is not None:
-                    path = path.with_name(f"{path.stem}.{operation.type}{path.suffix}")
-                self._calls[operation.type] = QuotaWindow(
-                    limit.calls, self.clock, path, self.lease, limit.seconds
-                )
-            return self._calls[operation.type]
+                    path = path.with_name(f"{path.stem}.{type}{path.suffix}")
+                window = QuotaWindow(limit.calls, self.clock, path, self.lease, limit.seconds)
+                self._calls[type] = window
+            return self._calls[type]

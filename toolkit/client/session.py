@@ -200,7 +200,8 @@ class Session:
             if not source.is_known and is_open and is_this_machine(self.base_url):
                 health = self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE)
                 with suppress(httpx.HTTPError), health as response:  # failures do not matter
-                    source.update_from_headers(self._clean_headers(response))
+                    headers = self.key.clean(response) if self.key else response.headers
+                    source.update_from_headers(headers)
             source.is_known = True
         stated = source.stated_now_ms()
         return time.time_ns() // 1_000_000 if stated is None else stated
@@ -265,16 +266,16 @@ class Session:
                 try:
                     points = request_points(operation, body, self.dexes)
                     most = points + row_points(operation, operation.most_rows)
-                    with self.budget.spend(most, operation, stop) as reservation:
-                        if failure is None or not counts_as_failed_time(failure):
-                            queued += reservation.waited
-                        counts.add(requests=1, points=points, waited=reservation.waited)
-                        answer = self._send(operation, body, reservation)
-                        if operation.row_points:
-                            more = row_points(operation, count_rows(answer.content))
-                            counts.add(points=more)
-                            self.budget.settle(reservation, most, points + more)
-                        return answer
+                    reservation = self.budget.spend(most, operation, stop)
+                    if failure is None or not counts_as_failed_time(failure):
+                        queued += reservation.waited
+                    counts.add(requests=1, points=points, waited=reservation.waited)
+                    answer = self._send(operation, body, reservation)
+                    if operation.row_points:
+                        more = row_points(operation, count_rows(answer.content))
+                        counts.add(points=more)
+                        self.budget.settle(reservation, most, points + more)
+                    return answer
                 except Exception as error:
                     failure, failed_at, failures = error, clock(), failures + 1
                     raise
@@ -357,14 +358,16 @@ class Session:
     ) -> RawAnswer:
         """Send a request once."""
         failure = None
+        deadline = time.monotonic() + self.patience
         try:
-            deadline = time.monotonic() + self.patience
             with self.client.stream("POST", "/info", json=dict(body)) as response:
                 reservation.record_answer()
                 content = read_body(operation, response, self.key, deadline)
-                headers = self._clean_headers(response)
+                headers = self.key.clean(response) if self.key else response.headers
         except httpx.HTTPError as error:
             failure = self._unreachable(operation, error)
+        finally:
+            reservation.record_answer()
         if failure is not None:
             raise failure  # not above: httpx's error has the request, and the request has the key
         self.source.update_from_headers(headers)
@@ -382,14 +385,6 @@ class Session:
             return RawAnswer(headers, content, completeness)
         self.budget.block(self.retry.requested_wait(problem))
         raise problem
-
-    def _clean_headers(self, response: httpx.Response) -> Mapping[str, str]:
-        """Return the headers of an answer without the key."""
-        if self.key is None:
-            return response.headers
-        response.extensions.pop("reason_phrase", None)  # the repr of a response shows it
-        response.headers = self.key.hide_in_headers(response.headers)
-        return response.headers
 
     def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
         words = str(error) or type(error).__name__

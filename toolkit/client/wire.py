@@ -43,17 +43,15 @@ _ENDS: Final = {b"[": b"]", b"{": b"}"}
 _BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
 
 
-def _read_escapes(text: str) -> str:
-    r"""Return a text with the escapes of JSON resolved, such as ``\u0041`` and ``\/``."""
-    if "\\" not in text:
-        return text
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
-
-
 _DECODINGS: Final[tuple[Callable[[str], str], ...]] = (
     unquote,
     html.unescape,
-    _read_escapes,
+    # The escapes of JSON, such as \u0041 and \/.
+    lambda text: (
+        _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+        if "\\" in text
+        else text
+    ),
     lambda text: text.replace("\\\\", "\\"),
 )
 
@@ -63,7 +61,7 @@ class ApiKey(httpx.Auth):
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
-        _log_filter.keys.add(self)
+        _keys.add(self)
 
     @property
     def is_sendable(self) -> bool:
@@ -93,16 +91,18 @@ class ApiKey(httpx.Auth):
             readings = [text for text in dict.fromkeys(plain) if text not in readings]
         return text
 
-    def hide_in_headers(self, headers: Mapping[str, str]) -> httpx.Headers:
-        """Return headers without the key in their values; a name that contains it is left out."""
+    def clean(self, response: httpx.Response) -> httpx.Headers:
+        """Remove the key from the headers of an answer, and the names that contain it."""
+        response.extensions.pop("reason_phrase", None)  # the repr of a response shows it
         secret = self._secret.lower()
-        return httpx.Headers(
+        response.headers = httpx.Headers(
             [
                 (name, self.hide(value))
-                for name, value in headers.items()
+                for name, value in response.headers.items()
                 if len(secret) < _SHORTEST or secret not in unquote(name).lower()
             ]
         )
+        return response.headers
 
     def is_in_snapshots(self, headers: Mapping[str, str], content: bytes) -> bool:
         """Return whether a binary answer contains the key."""
@@ -134,25 +134,21 @@ def is_header_text(text: object) -> bool:
     return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
-class _LogFilter(logging.Filter):
-    """Removes keys from log messages: httpcore logs the headers of answers at its debug level."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys: WeakSet[ApiKey] = WeakSet()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = clean = record.getMessage()
-        for key in list(self.keys):
-            clean = key.hide(clean)
-        if clean != message:
-            record.msg, record.args = clean, None
-        return True
+_keys: Final[WeakSet[ApiKey]] = WeakSet()
 
 
-_log_filter: Final = _LogFilter()
+def _hide_keys(record: logging.LogRecord) -> bool:
+    """Remove keys from a log message: httpcore logs the headers of answers at its debug level."""
+    message = clean = record.getMessage()
+    for key in list(_keys):
+        clean = key.hide(clean)
+    if clean != message:
+        record.msg, record.args = clean, None
+    return True
+
+
 for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy"))):
-    logging.getLogger(_name).addFilter(_log_filter)
+    logging.getLogger(_name).addFilter(_hide_keys)
 
 
 def read_body(
@@ -174,10 +170,9 @@ def read_body(
     httpx.HTTPError
         If the body does not come.
     """
-    content = _receive_body(operation, response, deadline)
+    content, is_good = _receive_body(operation, response, deadline), response.status_code == 200
     if not operation.binary:
         content = bytes(decompress(content, LARGEST_JSON))
-    is_good = response.status_code == 200
     if key is not None:
         is_snapshots = operation.binary and is_good
         text = "" if is_snapshots else content.decode(errors="replace")
@@ -191,8 +186,22 @@ def read_body(
                 operation=operation.type,
             )
         content = content if hidden == text else hidden.encode()
-    if is_good and not is_binary(operation, response.headers):
-        _check_json_end(operation, content)
+    if not is_good or is_binary(operation, response.headers):
+        return content
+    bare = content.strip()
+    is_cut = not bare or bare[-1:] != _ENDS.get(bare[:1], bare[-1:])
+    # In a list of flat rows, as most answers are, only the end has a bracket.
+    if not is_cut and not (bare[:1] == b"[" and bare.find(b"[", 1) == -1):
+        try:
+            msgspec.json.decode(bare, type=msgspec.Raw)
+        except (msgspec.DecodeError, RecursionError) as error:
+            is_cut = "truncated" in str(error)  # `decode` refuses what is not JSON at all
+    if is_cut:
+        raise AnswerDamaged(
+            "the answer cannot be read: it ends too early",
+            operation=operation.type,
+            value=content[:80],
+        )
     return content
 
 
@@ -231,21 +240,3 @@ def is_binary(operation: Operation, headers: Mapping[str, str]) -> bool:
     if operation.tables:
         return operation.binary
     return headers.get("content-type", "").partition(";")[0].strip().lower() in _BINARY
-
-
-def _check_json_end(operation: Operation, content: bytes) -> None:
-    """Raise an error if JSON was cut off; `decode` refuses what is not JSON at all."""
-    bare = content.strip()
-    is_cut = not bare or bare[-1:] != _ENDS.get(bare[:1], bare[-1:])
-    # In a list of flat rows, as most answers are, only the end has a bracket.
-    if not is_cut and not (bare[:1] == b"[" and bare.find(b"[", 1) == -1):
-        try:
-            msgspec.json.decode(bare, type=msgspec.Raw)
-        except (msgspec.DecodeError, RecursionError) as error:
-            is_cut = "truncated" in str(error)
-    if is_cut:
-        raise AnswerDamaged(
-            "the answer cannot be read: it ends too early",
-            operation=operation.type,
-            value=content[:80],
-        )

@@ -29,8 +29,9 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.contract import records
 from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.operations import Operation
+from toolkit.contract.paging import time_text
 from toolkit.display import count_text
-from toolkit.times import HOUR, to_iso
+from toolkit.times import HOUR
 
 Columns = Mapping[str, Any]
 """Column name -> its values: an array of numpy, Arrow or pandas; whole times are milliseconds."""
@@ -177,7 +178,7 @@ class _Rows:
     def __init__(self, columns: Columns, time: str = "", at: Ints | None = None) -> None:
         self.columns, self._time, self._is_whole = columns, time, at is None
         self.at = np.arange(len(next(iter(columns.values())))) if at is None else at
-        self._codes: dict[str, tuple[Ints, list[str]]] = {}
+        self._codes: dict[str, tuple[Ints, Any]] = {}
         self.time = self.whole(time)  # Unix milliseconds; 0 if the rows are no history
 
     def take(self, rows: Ints) -> "_Rows":
@@ -185,42 +186,37 @@ class _Rows:
         return _Rows(self.columns, self._time, self.at[rows])
 
     def values(self, name: str) -> Any:
-        """Return a column of Arrow; None if there is no such column."""
-        if name not in self.columns:
-            return None
-        values = _read_column(self.columns[name])
+        """Return a column of Arrow, with times as whole milliseconds; nulls if it is not there."""
+        values = self.columns.get(name)
+        if values is None:
+            return pa.nulls(len(self.at), pa.int8())
+        if not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values)
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
         return values if self._is_whole else values.take(self.at)
 
     def floats(self, name: str) -> Floats:
         """Return numbers; a missing value, and a text that is no number, is NaN."""
-        if (values := self.values(name)) is None:
-            return np.full(len(self.at), np.nan)
+        values = self.values(name)
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
             values = pc.if_else(pc.match_substring_regex(values, _NUMBER), values, None)
         return np.asarray(values.cast(pa.float64(), safe=False))
 
     def whole(self, name: str) -> Ints:
         """Return whole numbers; a missing value is 0."""
-        if (values := self.values(name)) is None:
-            return np.zeros(len(self.at), dtype=np.int64)
-        return np.asarray(values.fill_null(0).cast(pa.int64(), safe=False))
+        return np.asarray(self.values(name).fill_null(0).cast(pa.int64(), safe=False))
 
-    def codes(self, name: str) -> tuple[Ints, list[str]]:
-        """Return a small number for each text, and the texts; a missing text is empty."""
+    def codes(self, name: str) -> tuple[Ints, Any]:
+        """Return a small number for each text, and their array; a missing text is empty."""
         if name not in self._codes:
-            if (values := self.values(name)) is None:
-                return np.zeros(len(self.at), dtype=np.int64), [""]
+            values = self.values(name)
             if isinstance(values, pa.ChunkedArray):
                 values = values.combine_chunks()
             encoded = values.dictionary_encode("encode")
             names = ["" if text is None else str(text) for text in encoded.dictionary.to_pylist()]
-            self._codes[name] = np.asarray(encoded.indices).astype(np.int64), names
+            self._codes[name] = np.asarray(encoded.indices).astype(np.int64), np.array(names, "U")
         return self._codes[name]
-
-    def is_one_of(self, name: str, *texts: str) -> Flags:
-        """Return in which rows a column has one of some texts."""
-        codes, names = self.codes(name)
-        return np.array([name in texts for name in names], dtype=np.bool_)[codes]
 
     def find_repeats(self, identity: Sequence[str], compared: Sequence[str] | None) -> list[int]:
         """Return the rows that repeat an earlier row in `compared`; None stands for all columns."""
@@ -256,30 +252,14 @@ class _Rows:
         since: int | None = None,
     ) -> RowBreak:
         """Return the break of a row, with its place."""
-        at = int(self.at[row])
-        coin, user, *ids = (
-            _read_column(self.columns[name][at : at + 1])[0].as_py()
-            if name in self.columns
-            else None
-            for name in ("coin", "user", "tid", "oid")
-        )
+        at, time = int(self.at[row]), int(self.time[row])
+        only = _Rows({name: column[at : at + 1] for name, column in self.columns.items()})
+        coin, user, *ids = (only.values(name)[0].as_py() for name in ("coin", "user", "tid", "oid"))
         identity = next((f" (id {int(number)})" for number in ids if number), "")
-        of, time = " of ".join(filter(None, (coin, user))), int(self.time[row])
-        try:
-            moment = f" at {to_iso(time)}" if time else ""
-        except OverflowError:  # a damaged time
-            moment = f" at {time} ms"
+        of = " of ".join(filter(None, (coin, user)))
+        moment = f" at {time_text(time)}" if time else ""
         text = f"{of or 'the row'}{moment}{identity} {fault}"
         return RowBreak(kind, group, at, time, time if since is None else since, text)
-
-
-def _read_column(values: Any) -> pa.Array | pa.ChunkedArray:
-    """Return a column of Arrow, with times in milliseconds as whole numbers."""
-    if not isinstance(values, pa.Array | pa.ChunkedArray):
-        values = pa.array(values)
-    if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    return values
 
 
 class HistoryChecks:
@@ -318,9 +298,9 @@ class HistoryChecks:
         rows = _Rows(columns, self._operation.key[0])
         breaks: list[RowBreak] = []
         if self._operation.latest:
-            for row in (np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1).tolist():
-                fault = "follows an earlier row, but the newest row must come first"
-                breaks.append(rows.make_break("order", row, fault))
+            fault = "follows an earlier row, but the newest row must come first"
+            wrong = np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1
+            breaks += (rows.make_break("order", row, fault) for row in wrong.tolist())
             rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
         repeats = rows.find_repeats(self._identity, self._compared)
         trades = rows.whole("tid")
@@ -375,12 +355,14 @@ class HistoryChecks:
             return []
         coins, coin_names = rows.codes("coin")
         is_token = np.array([re.search(NOT_PERP, coin) is not None for coin in coin_names])[coins]
-        is_buy = rows.is_one_of("side", "B")
+        sides, side_names = rows.codes("side")
+        is_buy = (side_names == "B")[sides]
         size, start = rows.floats("sz"), rows.floats("start_position")
         change = np.where(is_buy, size, -size)
         if is_token.any():  # a buy pays its fee in the token; without a fee token it is unknown
-            fees = np.where(rows.is_one_of("fee_token", *_DOLLAR_FEES), 0.0, rows.floats("fee"))
-            fees[rows.is_one_of("fee_token", "")] = np.nan
+            tokens, names = rows.codes("fee_token")
+            fees = np.where(np.isin(names, _DOLLAR_FEES)[tokens], 0.0, rows.floats("fee"))
+            fees[(names == "")[tokens]] = np.nan
             change -= np.where(is_token & is_buy, fees, 0.0)
         times = rows.time.astype(np.float64)
         order, places, (before, time_before) = self._follow(rows, start + change, times)
@@ -406,13 +388,9 @@ class HistoryChecks:
                 row, row_before = int(chain[at]), chain[at - 1 : at]
                 group: BreakGroup = "breaks" if is_certain else "gaps"
                 cause = "fills are missing in between"
-                is_same_order = (time[at - 1 : at] == time[at]) & (
-                    orders[row_before] == orders[row]
-                )
-                if orders[row] and is_same_order.any():
-                    # No tokens are transferred, and no approval is revoked, while an order is
-                    # filled.
-                    pass
+                same = (rows.time[row_before] == time[at]) & (orders[row_before] == orders[row])
+                if orders[row] and same.any():
+                    pass  # no token is transferred and no approval revoked while an order is filled
                 elif is_token[row]:
                     cause, group = "fills are missing, or tokens were transferred", "unproved"
                 elif not is_certain:
@@ -566,45 +544,37 @@ def check_answer(
     tables
         The columns of each table of the answer.
     """
-    by_record = {
-        table.record: _Rows(columns)
-        for table, columns in zip(operation.tables, tables, strict=True)
-    }
+    kinds = [table.record for table in operation.tables]
+    by_record = dict(zip(kinds, map(_Rows, tables), strict=True))
     for record, rows in by_record.items():
         identity, _ = _IDENTITIES.get(record, ((), ""))
         if record not in _MAY_REPEAT:
             for row in rows.find_repeats(identity, identity):
                 yield rows.make_break("repeat", row, "came twice")
+    sums: dict[tuple[str, ...], float] = defaultdict(float)
     accounts, positions = by_record.get(records.AccountRow), by_record.get(records.PositionRow)
     if accounts and positions:
-        yield from _check_totals(accounts, positions)
+        for *key, value in _by_account(positions, "position_value"):
+            sums[tuple(key)] += abs(value)
+        for row, (*key, total) in enumerate(_by_account(accounts, "total_ntl_pos")):
+            found = sums[tuple(key)]
+            if abs(total - found) > _TOTAL_ROUNDING + _TOTAL_NOISE * total:
+                fault = (
+                    f"states positions worth {total:.10g}, but its positions are worth "
+                    f"{found:.10g}: positions are missing or repeated, or a value is wrong"
+                )
+                yield accounts.make_break("total", row, fault, "gaps")
     if operation.scale is not None:
         entries = operation.by_wire[operation.scale.entries].python
         named = (rows.codes("user")[1] for rows in by_record.values())
-        answered = {name.lower() for names in named for name in names}
+        answered = {str(name).lower() for names in named for name in names}
         for subject in parameters.get(entries) or ():
             if subject.lower() not in answered:
                 fault = "was requested, but the answer has neither its rows nor a reason"
                 yield RowBreak("subject", "breaks", 0, 0, 0, f"{subject} {fault}")
 
 
-def _check_totals(accounts: _Rows, positions: _Rows) -> Iterator[RowBreak]:
-    """Yield accounts whose positions do not add up to the value that the account states."""
-    sums: dict[tuple[str, ...], float] = defaultdict(float)
-    values = positions.floats("position_value").tolist()
-    for key, value in zip(_account_keys(positions), values, strict=True):
-        sums[key] += abs(value)
-    totals = zip(_account_keys(accounts), accounts.floats("total_ntl_pos").tolist(), strict=True)
-    for row, (key, total) in enumerate(totals):
-        if abs(total - sums[key]) > _TOTAL_ROUNDING + _TOTAL_NOISE * total:
-            fault = (
-                f"states positions worth {total:.10g}, but its positions are worth "
-                f"{sums[key]:.10g}: positions are missing or repeated, or a value is wrong"
-            )
-            yield accounts.make_break("total", row, fault, "gaps")
-
-
-def _account_keys(rows: _Rows) -> Iterator[tuple[str, ...]]:
-    """Yield the account and the dex of each row."""
-    texts = ([names[code] for code in codes] for codes, names in map(rows.codes, ("user", "dex")))
-    return zip(*texts, strict=True)
+def _by_account(rows: _Rows, name: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the account, the dex and a number of each row."""
+    texts = (names[codes].tolist() for codes, names in map(rows.codes, ("user", "dex")))
+    return zip(*texts, rows.floats(name).tolist(), strict=True)
