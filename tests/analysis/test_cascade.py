@@ -15,7 +15,7 @@ from tests.analysis.interval_coverage import (
     owners,
     random_market,
 )
-from toolkit.simulation.engine.liquidation import MarginCheck
+from toolkit.simulation.engine.liquidation import check_margins
 from toolkit.simulation.history import NOW_MS, SIZES, run_history
 
 
@@ -225,12 +225,11 @@ def test_first_round_equals_simulated_liquidations(shock, session):
             betas=1.0, lasting=0.0, max_leverage=tk.many(tk.meta, world["dexes"], session=session),
             margin_tables=tk.concat(tables),
         ).liquidated  # fmt: skip
-    state = run_history(7, SIZES["tiny"])
-    exchange = state.exchange
+    exchange = run_history(7, SIZES["tiny"])
     for prices in (exchange.prices.mark, exchange.prices.bid, exchange.prices.ask):
         prices[:, -1] = np.round(prices[:, -1] * (1 + shock))
     before = len(exchange.ledger)
-    MarginCheck(NOW_MS).apply(state)
+    check_margins(exchange, NOW_MS)
     taken = {
         (user, row.delta.leverage_type.lower(), position.coin)
         for user, row in exchange.ledger[before:]

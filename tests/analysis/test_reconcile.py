@@ -449,7 +449,7 @@ def test_simulated_accounts_have_no_residual(tables, world):
 
 def test_change_between_snapshots_has_no_residual(tables, world):
     """Twenty minutes: what was open at first is told by the fills and the marks of the moment."""
-    exchange = run_history(world.seed, SIZES[world.size]).exchange
+    exchange = run_history(world.seed, SIZES[world.size])
     ends = []
     for snapshot, time in zip(tables.snapshots, tables.times, strict=True):
         prices = exchange.prices.mark[:, exchange.minute_of(time)]

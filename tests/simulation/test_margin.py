@@ -36,7 +36,7 @@ def trade_purr(exchange, change, px):
     tickets = [
         Ticket(
             account=exchange.accounts[who], market=PERPS[PURR], oid=exchange.next_oid(),
-            is_buy=change * sign > 0, px=px, size=abs(change), left=abs(change), time=0,
+            is_buy=change * sign > 0, px=px, size=abs(change), time=0,
         )
         for who, sign in ((2, 1), (0, -1))
     ]  # fmt: skip
@@ -72,7 +72,7 @@ def test_margin_is_limited_to_cash(exchange):
 
 
 def test_only_isolated_positions_have_margin():
-    exchange = run_history(7, SIZES["tiny"]).exchange
+    exchange = run_history(7, SIZES["tiny"])
     for coin, book in enumerate(exchange.positions):
         isolated = {who for who in book if is_isolated(exchange.accounts[who], coin)}
         assert set(exchange.margins[coin]) == isolated

@@ -2,17 +2,18 @@
 
 ::
 
-    markets, draws, quantities   facts about markets, seeded randomness, exact numbers
-    engine/                      accounts, orders, prices, books, margin, liquidation, funding,
-                                 spot, the exchange, and the state with its events
-    agents/                      the population and everything that it does
-    history                      all events in the order of time
-    output/                      the tables at the end of history, their checks, and the live
-                                 exchange after this end
-    world, tiles                 the result, and many worlds as one exchange
+    markets, random_draws, quantities   facts about markets, seeded randomness, exact numbers
+    engine/                             accounts, orders, prices, books, margin, liquidation,
+                                        funding, spot, and the exchange, which holds all state
+    agents/                             the population and everything that it does
+    history                             all events in the order of time
+    output/                             the tables at the end of history, their checks, and the
+                                        live exchange after this end
+    world, large_exchange               the result, and many worlds as one exchange
 
-An event is a small frozen dataclass with a `time` and a method `apply(state)`. To add a new kind
-of activity, write a module of such events in `agents` and add one line to `history`.
+An event is a function of the exchange, a time and more arguments, which `Exchange.schedule`
+keeps until this time. To add a new kind of activity, write a module in `agents` with such functions
+and one that schedules them, and call the latter in `history`.
 """
 
 from toolkit.simulation.large_exchange import TILES, TiledExchange, draw_tiles

@@ -1,41 +1,28 @@
-"""The history of a world: all its events, drawn and applied in the order of time."""
+"""The history of a world: all its events, drawn and then applied in the order of time."""
 
-import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 
-from toolkit.simulation.agents.builders import builder_addresses, draw_approvals
-from toolkit.simulation.agents.conversions import draw_conversions
-from toolkit.simulation.agents.gamblers import draw_gambles
-from toolkit.simulation.agents.population import assign_roles, draw_accounts
-from toolkit.simulation.agents.rejections import draw_unfilled_orders
-from toolkit.simulation.agents.spot_traders import (
-    OPENING_MS,
-    OUTCOME_HOURS,
-    draw_hedges,
-    draw_spot_intents,
+from toolkit.simulation.agents import (
+    builders,
+    conversions,
+    gamblers,
+    population,
+    rejections,
+    spot_traders,
+    takers,
+    tokens,
+    transfers,
+    twaps,
+    vaults,
 )
-from toolkit.simulation.agents.takers import draw_perp_intents
-from toolkit.simulation.agents.tokens import draw_token_gifts, draw_token_transfers
-from toolkit.simulation.agents.transfers import draw_dollar_transfers
-from toolkit.simulation.agents.twaps import draw_twaps
-from toolkit.simulation.agents.vaults import draw_vault_events
-from toolkit.simulation.engine.books import OrderBooks
-from toolkit.simulation.engine.exchange import ALL_IDS, Exchange, IdSequence
-from toolkit.simulation.engine.funding import HourlyFunding
-from toolkit.simulation.engine.liquidation import Delisting, FarOrders, MarginCheck
+from toolkit.simulation.engine import liquidation, spot
+from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.funding import pay_funding
 from toolkit.simulation.engine.margin import MARGIN_CHECK_MS
 from toolkit.simulation.engine.prices import simulate_prices
-from toolkit.simulation.engine.spot import DustConversion, OutcomeSettlement
-from toolkit.simulation.engine.state import Event, SimulationState
 from toolkit.simulation.markets import PAIRS, PERPS, delisting_time
-from toolkit.simulation.output.snapshots import (
-    SNAPSHOT_MS,
-    VALUATION_MS,
-    SnapshotEvent,
-    ValuationEvent,
-)
+from toolkit.simulation.output import snapshots
+from toolkit.simulation.random_draws import party_address
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
 NOW_MS = to_ms("2025-10-01")
@@ -69,66 +56,62 @@ SIZES = {
 
 
 def run_history(
-    seed: int, size: HistorySize, market: int | None = None, ids: IdSequence = ALL_IDS
-) -> SimulationState:
+    seed: int, size: HistorySize, market: int | None = None, ids: tuple[int, int] = (0, 1)
+) -> Exchange:
     """Draw all events and apply them in the order of time.
 
     - ``seed``: the seed of the accounts and of what they do
     - ``size``: the numbers of days, accounts and events
     - ``market``: the seed of prices, books and the chances of outcomes; by default `seed`
-    - ``ids``: the ids that it may use
+    - ``ids``: the ids that it may use, as in `Exchange`
 
-    Returns: the state after all events.
+    Returns: the exchange after all events.
     """
-    hours = size.days * 24
     start_ms = NOW_MS - size.days * DAY
-    market = seed if market is None else market
-    prices = simulate_prices(market, hours)
-    accounts = draw_accounts(seed, size.makers, size.takers, size.builders)
-    assign_roles(accounts, size.makers)
-    gambles = draw_gambles(start_ms, accounts, prices)  # this also funds the gamblers
-    exchange = Exchange(seed, start_ms, accounts, prices, ids)
-    state = SimulationState(exchange, OrderBooks(exchange), builder_addresses(seed, size.builders))
+    prices = simulate_prices(seed if market is None else market, size.days * 24)
+    accounts = population.draw_accounts(seed, size.makers, size.takers, size.builders)
+    population.assign_roles(accounts, size.makers)
+    gambles = gamblers.draw_gambles(start_ms, accounts, prices)  # this also funds the gamblers
+    addresses = [party_address(seed, "builder", str(number)) for number in range(size.builders)]
+    exchange = Exchange(seed, start_ms, accounts, prices, addresses, ids)
     # At the same time, the events of an earlier line come first.
-    drawn: Iterator[Event] = heapq.merge(
-        draw_dollar_transfers(seed, start_ms, size.days, accounts),
-        draw_token_transfers(start_ms, size.days, accounts),
-        draw_token_gifts(start_ms, hours, accounts),
-        draw_vault_events(start_ms, size.days, accounts),
-        draw_approvals(seed, start_ms, size.days, accounts, size.builders),
-        _clock_events(start_ms, hours),
-        draw_perp_intents(seed, start_ms, hours, size.intents, accounts, prices),
-        draw_spot_intents(seed, start_ms, hours, size.spot_intents, accounts, market),
-        draw_conversions(seed, start_ms, hours, size.spot_intents // 15, accounts),
-        draw_hedges(seed, start_ms, hours, accounts),
-        draw_twaps(seed, start_ms, hours, size.twaps, accounts, prices),
-        draw_unfilled_orders(seed, start_ms, hours, size.unfilled, accounts),
-        gambles,
-        key=attrgetter("time"),
-    )
-    state.run_events(drawn, NOW_MS)
-    return state
+    transfers.draw_dollar_transfers(exchange)
+    tokens.draw_token_transfers(exchange)
+    tokens.draw_token_gifts(exchange)
+    vaults.draw_vault_events(exchange)
+    builders.draw_approvals(exchange)
+    _schedule_clock(exchange)
+    takers.draw_perp_intents(exchange, size.intents)
+    spot_traders.draw_spot_intents(exchange, size.spot_intents)
+    conversions.draw_conversions(exchange, size.spot_intents // 15)
+    spot_traders.draw_hedges(exchange)
+    twaps.draw_twaps(exchange, size.twaps)
+    rejections.draw_unfilled_orders(exchange, size.unfilled)
+    for time, number, coin, sign, largest in gambles:
+        exchange.schedule(time, gamblers.gamble, number, coin, sign, largest)
+    exchange.run_events()
+    return exchange
 
 
-def _clock_events(start_ms: int, hours: int) -> list[Event]:
-    """Return events with fixed times: funding, valuations, margin checks, dust, market ends."""
-    end_ms = start_ms + hours * HOUR
-    events: list[Event] = []
-    for hour in range(1, hours + 1):
-        time = start_ms + hour * HOUR
-        events.append(HourlyFunding(time, hour))
-        if time % VALUATION_MS == 0:
-            events.append(ValuationEvent(time))
-        if hour < hours:
-            events.append(MarginCheck(time + MARGIN_CHECK_MS))
-        if hour % 24 == 0 and hour < hours:
-            events.append(DustConversion(time + MINUTE))
+def _schedule_clock(exchange: Exchange) -> None:
+    """Schedule what has a fixed time: funding, valuations, margin checks, dust, market ends."""
+    start_ms, end_ms = exchange.start_ms, exchange.end_ms
+    for time in range(start_ms + HOUR, end_ms + 1, HOUR):
+        exchange.schedule(time, pay_funding)
+        if time % snapshots.VALUATION_MS == 0:
+            exchange.schedule(time, snapshots.value_accounts)
+        if time < end_ms:
+            exchange.schedule(time + MARGIN_CHECK_MS, liquidation.check_margins)
+            if (time - start_ms) % DAY == 0:
+                exchange.schedule(time + MINUTE, spot.convert_dust)
     delisted = delisting_time(start_ms, end_ms)
     for coin, perp in enumerate(PERPS):
         if perp.delisted:
-            events += [FarOrders(delisted - 5 * HOUR, coin), Delisting(delisted, coin)]
-    outcomes = [place for place, pair in enumerate(PAIRS) if pair.is_outcome]
-    settled = start_ms + OPENING_MS + OUTCOME_HOURS * HOUR + 11 * MINUTE
-    events += [OutcomeSettlement(settled, place, place % 2 == 0) for place in outcomes[:2]]
-    events += [SnapshotEvent(end_ms - number * SNAPSHOT_MS) for number in range(3)]
-    return sorted(events, key=attrgetter("time"))
+            exchange.schedule(delisted - 5 * HOUR, liquidation.place_far_orders, coin)
+            exchange.schedule(delisted, liquidation.delist_perp, coin)
+    settled = spot_traders.OPENING_MS + spot_traders.OUTCOME_HOURS * HOUR + 11 * MINUTE
+    outcomes = [(place, pair) for place, pair in enumerate(PAIRS) if pair.is_outcome]
+    for place, pair in outcomes[:2]:
+        exchange.schedule(start_ms + settled, spot.settle_outcome, pair, place % 2 == 0)
+    for number in range(3):
+        exchange.schedule(end_ms - number * snapshots.SNAPSHOT_MS, snapshots.take_snapshots)

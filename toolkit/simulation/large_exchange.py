@@ -14,7 +14,6 @@ import msgspec
 from toolkit.contract.records import AccountValueRow, AssetContext, Meta, TwapRow
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import AccountSnapshot, Sources, TwapSnapshot
-from toolkit.simulation.engine.exchange import IdSequence
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.contexts import add_spot_contexts
 from toolkit.simulation.quantities import MICRO, decimal_text, parse_units
@@ -49,7 +48,7 @@ def draw_tiles(seed: int, count: int, size: str = "demo") -> Iterator[World]:
             size,
             f"simulated, seed {seed}, size {size}, tile {number}",
             market=seed,
-            ids=IdSequence(number, count),
+            ids=(number, count),
         )
 
 

@@ -1,9 +1,11 @@
 """The markets of the simulated exchange: dexes, perps, spot pairs, outcomes, and ticks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
-from toolkit.contract.dexes import COLLATERAL_TOKENS, coin_dex
+from toolkit.contract.dexes import coin_dex
 from toolkit.rules.closed_pnl import price_decimals
+from toolkit.rules.spot_cost import WEI
 from toolkit.times import MINUTE
 
 DEXES = ("", "eqx", "pre")
@@ -14,9 +16,6 @@ COLLATERAL = {"": "USDC", "eqx": "USDC", "pre": "USDH"}
 """Dex -> the token in which its positions are settled and its fees are paid.
 
 One USDH is one dollar."""
-
-COLLATERAL_TOKEN = {name: index for index, name in COLLATERAL_TOKENS.items()}
-"""Collateral -> index of the spot token."""
 
 NATIVE_TOKEN = "HYPE"
 
@@ -37,7 +36,7 @@ The bounds are lower than those of the live exchange, because its positions are 
 _USD = 10**6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Perp:
     """The properties of one perpetual.
 
@@ -52,7 +51,6 @@ class Perp:
     - ``only_isolated``, ``delisted``: as in `meta`
     - ``margin_table``: id of its margin table; 0 if it has one tier
     - ``margin_mode``: as in `meta`; empty if nothing is restricted
-    - ``px_decimals``: decimals of its prices
     """
 
     coin: str
@@ -68,16 +66,19 @@ class Perp:
     delisted: bool = False
     margin_table: int = 0
     margin_mode: str = ""
-    px_decimals: int = field(init=False)
-    tiers: tuple[tuple[int, int], ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        # Computed once, because every written price needs them.
-        object.__setattr__(self, "px_decimals", price_decimals(self.sz_decimals))
+    @cached_property
+    def px_decimals(self) -> int:
+        """Decimals of its prices."""
+        return price_decimals(self.sz_decimals)
+
+    @cached_property
+    def tiers(self) -> tuple[tuple[int, int], ...]:
+        """Lower bound in micro-dollars, and largest leverage, of each margin tier."""
         tiers = MARGIN_TABLES.get(self.margin_table, ((0, self.max_leverage),))
-        object.__setattr__(self, "tiers", tuple((low * _USD, most) for low, most in tiers))
+        return tuple((low * _USD, most) for low, most in tiers)
 
-    @property
+    @cached_property
     def dex(self) -> str:
         """The dex that lists it; ``""`` is the native one."""
         return coin_dex(self.coin)
@@ -115,7 +116,7 @@ COINS = [perp.coin for perp in PERPS]
 """The name of every perpetual."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pair:
     """A spot pair or an outcome market; both are quoted in USDC.
 
@@ -133,10 +134,18 @@ class Pair:
     follows: str = ""
     venue: str = ""
 
-    @property
+    @cached_property
     def px_decimals(self) -> int:
         """Decimals of its prices."""
-        return 8 - self.sz_decimals
+        return WEI - self.sz_decimals
+
+    @cached_property
+    def unit(self) -> int:
+        """The smallest size in 1e-8 tokens; also 1e-8 USD in the units of costs.
+
+        Both are the same number, because a price times a size has 8 decimals.
+        """
+        return int(10**self.px_decimals)
 
     @property
     def is_outcome(self) -> bool:
@@ -189,7 +198,9 @@ PAIRS = (
 )
 """Every spot pair, and both markets of every outcome."""
 
-FOLLOWED_PERPS = {pair.base: COINS.index(pair.follows) for pair in PAIRS if pair.follows}
+SPOT_PAIRS = tuple(pair for pair in PAIRS if not pair.is_outcome)
+
+FOLLOWED_PERPS = {pair.base: COINS.index(pair.follows) for pair in SPOT_PAIRS}
 """Token of a spot pair -> index of the perp that has its price."""
 
 VENUES = ("PMX", "KX")

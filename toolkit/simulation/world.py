@@ -8,37 +8,11 @@ from typing import Any
 
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
-from toolkit.simulation.engine.exchange import ALL_IDS, IdSequence
-from toolkit.simulation.engine.state import SimulationState
+from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES
-from toolkit.simulation.output.contexts import asset_contexts, funding_rates, spot_contexts
-from toolkit.simulation.output.depth import final_books, final_depth, slippage_samples
+from toolkit.simulation.output import contexts, depth, metadata, profiles, staking, states
 from toolkit.simulation.output.examples import STORY_TEXTS, find_examples
-from toolkit.simulation.output.metadata import (
-    deploy_auctions,
-    dex_limits,
-    outcome_meta,
-    perp_dexes,
-    perp_metas,
-    spot_meta,
-)
-from toolkit.simulation.output.profiles import sub_accounts, user_fees, user_roles, vault_equities
-from toolkit.simulation.output.snapshots import valuations_by_user
-from toolkit.simulation.output.staking import (
-    daily_rewards,
-    delegations,
-    delegator_events,
-    delegator_rewards,
-    delegator_summaries,
-    validator_addresses,
-)
-from toolkit.simulation.output.states import (
-    borrow_lend_states,
-    clearinghouse_states,
-    lend_interest,
-    spot_states,
-)
 from toolkit.simulation.output.totals import ExpectedTotals, compute_digest, expected_totals
 from toolkit.simulation.random_draws import party_address
 
@@ -74,7 +48,7 @@ class World:
             "now_ms": self.sources.now_ms,
             "users": [*self.expected, *self.expected_mixed],
             "builders": self.builders,
-            "validators": validator_addresses(self.seed),
+            "validators": staking.validator_addresses(self.seed),
             "perp_coins": [perp.coin for perp in PERPS],
             "spot_coins": [pair.coin for pair in PAIRS],
             "dexes": list(DEXES),
@@ -111,7 +85,7 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
 
 
 def draw_world(
-    seed: int, size: str, label: str, market: int | None = None, ids: IdSequence = ALL_IDS
+    seed: int, size: str, label: str, market: int | None = None, ids: tuple[int, int] = (0, 1)
 ) -> World:
     """Draw a world, or one of several that share a market.
 
@@ -119,35 +93,35 @@ def draw_world(
     - ``size``: one of `SIZES`
     - ``label``: its name below a figure
     - ``market``: the seed of prices and books; by default `seed`
-    - ``ids``: the ids that it may use
+    - ``ids``: the ids that it may use, as in `Exchange`
 
     Raise ValueError if the size is unknown.
     """
     if size not in SIZES:
         raise ValueError(f"unknown size {size!r}; choose one of {', '.join(SIZES)}")
     with _without_collection():
-        state = run_history(seed, SIZES[size], market, ids)
-        sources = _build_sources(state, label)
+        exchange = run_history(seed, SIZES[size], market, ids)
+        sources = _build_sources(exchange, label)
     expected: dict[str, ExpectedTotals] = {}
     expected_mixed: dict[str, ExpectedTotals] = {}
-    for account in state.exchange.accounts:
-        totals = expected if account.trades_only_perps else expected_mixed
-        totals[account.address] = expected_totals(state.exchange, account.number)
+    for account, totals in zip(exchange.accounts, expected_totals(exchange), strict=True):
+        group = expected if account.trades_only_perps else expected_mixed
+        group[account.address] = totals
     return World(
         seed=seed,
         size=size,
         sources=sources,
         expected=expected,
         expected_mixed=expected_mixed,
-        builders=state.builders,
-        examples=find_examples(state),
+        builders=exchange.builders,
+        examples=find_examples(exchange),
     )
 
 
-def _build_sources(state: SimulationState, label: str) -> Sources:
-    exchange = state.exchange
+def _build_sources(exchange: Exchange, label: str) -> Sources:
     start_ms, end_ms = exchange.start_ms, exchange.end_ms
-    rewards, loans = daily_rewards(exchange), borrow_lend_states(exchange.accounts)
+    rewards, loans = staking.daily_rewards(exchange), states.borrow_lend_states(exchange.accounts)
+    books = depth.final_books(exchange)
     return Sources(
         start_ms=start_ms,
         now_ms=end_ms,
@@ -156,37 +130,39 @@ def _build_sources(state: SimulationState, label: str) -> Sources:
         fills=exchange.fills,
         funding=exchange.funding,
         ledger=exchange.ledger,
-        orders=exchange.journal.sorted_events(),
+        orders=exchange.sorted_orders(),
         approvals=exchange.approvals,
-        slippage=slippage_samples(exchange.prices.seed, exchange.prices, start_ms),
-        metas=perp_metas(),
-        contexts=asset_contexts(exchange),
-        depth=final_depth(exchange),
-        states=clearinghouse_states(exchange),
+        slippage=depth.slippage_samples(exchange.prices.seed, exchange.prices, start_ms),
+        metas=metadata.perp_metas(),
+        contexts=contexts.asset_contexts(exchange),
+        depth=depth.sum_depth(end_ms, books),
+        states=states.clearinghouse_states(exchange),
         unavailable=frozenset({party_address(exchange.seed, "unavailable")}),
-        limits=dex_limits(),
-        auctions=deploy_auctions(start_ms, end_ms),
-        account_snapshots=state.account_snapshots,
-        twap_snapshots=state.twap_snapshots,
+        limits=metadata.dex_limits(),
+        auctions=metadata.deploy_auctions(start_ms, end_ms),
+        account_snapshots=exchange.account_snapshots,
+        twap_snapshots=exchange.twap_snapshots,
         borrow_lend=loans,
-        lend_interest=lend_interest(loans, end_ms),
-        delegations=delegations(exchange),
+        lend_interest=states.lend_interest(loans, end_ms),
+        delegations=staking.delegations(exchange),
         rewards=rewards,
-        spot_meta=spot_meta(),
-        spot_contexts=spot_contexts(exchange),
-        spot_states=spot_states(exchange),
-        outcome_meta=outcome_meta(state.settled),
-        perp_dexes=perp_dexes(exchange.seed),
-        funding_rates=funding_rates(exchange),
-        books=final_books(exchange),
-        stakes=delegator_summaries(exchange),
-        stake_events=delegator_events(exchange),
-        stake_rewards=delegator_rewards(exchange, rewards),
-        vault_equities=vault_equities(exchange),
-        sub_accounts=sub_accounts(exchange),
-        roles=user_roles(exchange, state.builders),
-        fees=user_fees(exchange),
-        valuations=valuations_by_user(state),
+        spot_meta=metadata.spot_meta(),
+        spot_contexts=contexts.spot_contexts(exchange),
+        spot_states=states.spot_states(exchange),
+        outcome_meta=metadata.outcome_meta(exchange.settled),
+        perp_dexes=metadata.perp_dexes(exchange.seed),
+        funding_rates=contexts.funding_rates(exchange),
+        books=depth.wire_books(exchange, books),
+        stakes=staking.delegator_summaries(exchange),
+        stake_events=staking.delegator_events(exchange),
+        stake_rewards=staking.delegator_rewards(exchange, rewards),
+        vault_equities=profiles.vault_equities(exchange),
+        sub_accounts=profiles.sub_accounts(exchange),
+        roles=profiles.user_roles(exchange),
+        fees=profiles.user_fees(exchange),
+        valuations={
+            account.address: exchange.valuations[account.number] for account in exchange.accounts
+        },
     )
 
 

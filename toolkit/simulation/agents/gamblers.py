@@ -6,16 +6,14 @@ large enough. The account opens at the largest leverage just before this move.
 
 from dataclasses import dataclass
 from itertools import product
-from operator import attrgetter
 
 import numpy as np
 
+from toolkit.simulation.engine import books
 from toolkit.simulation.engine.accounts import Account
-from toolkit.simulation.engine.books import market_ticket
-from toolkit.simulation.engine.exchange import DEX_INDEX
+from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
 from toolkit.simulation.engine.margin import MARGIN_CHECK_MS
 from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
-from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import COINS, PERPS
 from toolkit.times import HOUR, MINUTE
 
@@ -87,37 +85,40 @@ STORIES = (
 """One account each, so that every kind of liquidation occurs with every seed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gamble:
-    """A gambler opens at the largest leverage."""
+Gamble = tuple[int, int, int, int, int]
+"""Time, account, perp, side (1 or -1), and largest notional of a position that opens."""
 
-    time: int
-    account: int
-    coin: int
-    sign: int
-    notional: int
 
-    def apply(self, state: SimulationState) -> None:
-        """Open the position, as far as the money allows."""
-        exchange = state.exchange
-        account = exchange.accounts[self.account]
-        px = exchange.best_price(self.coin, self.time, self.sign > 0)
-        free = exchange.free_collateral(self.account, DEX_INDEX[self.coin], self.time)
-        notional = min(self.notional, free * PERPS[self.coin].max_leverage)
-        change = self.sign * (notional // px)
-        ticket = market_ticket(exchange, account, self.coin, change, px, self.time)
-        state.books.execute_order(exchange.next_transaction(self.time), self.coin, ticket)
-        state.books.place_far_order(account, self.coin, self.time)
+def gamble(exchange: Exchange, time: int, number: int, coin: int, sign: int, largest: int) -> None:
+    """Open a position at the largest leverage, as far as the money allows."""
+    account = exchange.accounts[number]
+    px = exchange.best_price(coin, time, sign > 0)
+    free = exchange.free_collateral(number, DEX_INDEX[coin], time)
+    change = sign * (min(largest, free * PERPS[coin].max_leverage) // px)
+    ticket = books.market_ticket(exchange, account, coin, change, px, time)
+    books.execute_order(exchange, exchange.next_transaction(time), coin, ticket)
+    books.place_far_order(exchange, time, account, coin)
 
 
 def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list[Gamble]:
-    """Return all gambles, by time, and fund each story's account for them."""
+    """Return all gambles, and fund each story's account for them."""
     gamblers = [account for account in accounts if account.has_story]
     gambles: list[Gamble] = []
+    last = prices.mark.shape[1] - 1
+    first = int(last * _BUILD_START)
     for account, story in zip(gamblers, STORIES, strict=True):
         account.uses_isolated, account.coins, account.funds = story.uses_isolated, [], 0
         account.liquidated_by = story.liquidated_by
-        gambles += _position_pieces(start_ms, account, story, prices)
+        for name, usd in story.built:  # piece by piece, on the side that gains
+            coin = COINS.index(name)
+            sign = 1 if prices.mark[coin, last] >= prices.mark[coin, first] else -1
+            account.coins.append(coin)
+            account.funds += usd * 10**6 // _BUILD_LEVERAGE
+            time = start_ms + first * MINUTE + len(account.coins) * MINUTE
+            gambles += [
+                (time + number * _PIECE_MS, account.number, coin, sign, usd * 10**6 // _PIECES)
+                for number in range(_PIECES)
+            ]
         side = story.side
         for names, depths in story.bets:
             coins = [COINS.index(name) for name in names]
@@ -125,15 +126,15 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
             find_bet = _find_partial_loss if story.is_partial else _find_worst_loss
             _, coin, hour, sign = find_bet(coins, side, prices)
             side = -sign
-            usd = PERPS[coin].depth_usd * depths
+            size_usd = PERPS[coin].depth_usd * depths
             if story.is_partial:
-                usd = min(max(usd, _SMALLEST_PARTIAL), _LARGEST_PARTIAL)
-            notional = int(usd * 1e6)
+                size_usd = min(max(size_usd, _SMALLEST_PARTIAL), _LARGEST_PARTIAL)
+            notional = int(size_usd * 1e6)
             account.coins.append(coin)
             account.funds += notional // PERPS[coin].max_leverage
             time = start_ms + hour * HOUR + _OPENING_MINUTE * MINUTE
-            gambles.append(Gamble(time, account.number, coin, sign, notional))
-    return sorted(gambles, key=attrgetter("time"))
+            gambles.append((time, account.number, coin, sign, notional))
+    return gambles
 
 
 def _find_worst_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
@@ -180,22 +181,3 @@ def _find_partial_loss(coins: list[int], side: int, prices: Prices) -> tuple[flo
             if least <= first <= most and later.size and float(later.max()) < _REMAINING_LOSS:
                 worst = max(worst, (first, coin, hour, sign))
     return worst
-
-
-def _position_pieces(start_ms: int, account: Account, story: Story, prices: Prices) -> list[Gamble]:
-    """Return the pieces of the positions that a story builds, on the side that gains."""
-    last = prices.mark.shape[1] - 1
-    first = int(last * _BUILD_START)
-    pieces = []
-    for name, usd in story.built:
-        coin = COINS.index(name)
-        sign = 1 if prices.mark[coin, last] >= prices.mark[coin, first] else -1
-        account.coins.append(coin)
-        account.funds += usd * 10**6 // _BUILD_LEVERAGE
-        time = start_ms + first * MINUTE + len(account.coins) * MINUTE
-        notional = usd * 10**6 // _PIECES
-        pieces += [
-            Gamble(time + number * _PIECE_MS, account.number, coin, sign, notional)
-            for number in range(_PIECES)
-        ]
-    return pieces

@@ -9,6 +9,7 @@ from toolkit.simulation.engine.accounts import (
     REBATES,
     SPOT_MAKER,
     TIERS,
+    UNIFIED,
     Account,
 )
 from toolkit.simulation.markets import PERPS
@@ -26,7 +27,6 @@ _STRATEGY_SHARES = (
 
 _ROUTED_SHARE = 0.4
 _MODES = {2: 1, 5: 2, 8: 3, 11: 1}  # by number modulo 12; the others are standard accounts
-_UNIFIED = 2
 _ENDING_PERP = next(coin for coin, perp in enumerate(PERPS) if perp.delisted)
 _STORIES = 7
 _VAULTS = 2
@@ -38,9 +38,43 @@ def draw_accounts(seed: int, makers: int, takers: int, builders: int) -> list[Ac
     """Draw market makers first, then all others, without their special roles."""
     rng = random_stream(seed, "accounts")
     sizes = pareto_draws(rng, makers + takers)
-    accounts = [_draw_maker(seed, number, rng) for number in range(makers)]
+    accounts = [
+        Account(
+            number=number,
+            address=party_address(seed, "account", str(number)),
+            strategy="maker",
+            funds=int(rng.integers(20_000_000, 60_000_000)) * 10**6,
+            leverage=3.0,
+            coins=list(range(len(PERPS))),
+            activity=0.0,
+            taker_micro=TIERS[0][1],
+            maker_micro=REBATES[number % len(REBATES)],
+            builder=None,
+            uses_cloids=number % 2 == 0,
+            pays_priority=False,
+        )
+        for number in range(makers)
+    ]
     for number in range(makers, makers + takers):
-        accounts.append(_draw_taker(seed, number, float(sizes[number]), builders, rng))
+        draw = rng.random()
+        strategy = next(name for name, share in _STRATEGY_SHARES if draw <= share)
+        funds = int(min(float(sizes[number]) * 4_000.0, 30_000_000.0) * 100.0) * 10**4
+        is_routed = rng.random() < _ROUTED_SHARE
+        account = Account(
+            number=number,
+            address=party_address(seed, "account", str(number)),
+            strategy=strategy,
+            funds=funds,
+            leverage=8.0 if strategy == "gambler" else 0.5 + 2.0 * rng.random(),
+            coins=_draw_coins(rng),
+            activity=0.0 if strategy == DORMANT else 0.3 + float(pareto_draws(rng, 1)[0]),
+            taker_micro=next(fee for volume, fee in TIERS if funds // 10**5 >= volume),
+            maker_micro=MAKER_MICRO,
+            builder=int(rng.integers(0, builders)) if is_routed else None,
+            uses_cloids=rng.random() < 0.5,
+            pays_priority=rng.random() < 0.2,
+        )
+        accounts.append(account)
     return accounts
 
 
@@ -63,7 +97,8 @@ def assign_roles(accounts: list[Account], makers: int) -> None:
         account.sub_account_of = account.number - 1
     for place, account in enumerate(plain):
         if place % 12 == 3 or (account.strategy == HEDGER and place % 12 not in _MODES):
-            _make_hedger(account)
+            _stop_trading(account, HEDGER)
+            account.funds, account.spot_share = min(account.funds, _LARGEST_HEDGER), 50
         elif place % 12 == 7:
             account.strategy, account.activity = DORMANT, 0.0
         elif account.strategy == HEDGER:
@@ -72,112 +107,53 @@ def assign_roles(accounts: list[Account], makers: int) -> None:
         account.has_fee_trial = place % 12 == 10
     _make_spot_traders(takers[len(plain) : len(plain) + spot])
     for account in takers[-(_STORIES + _VAULTS) : -_VAULTS]:
+        _stop_trading(account, "gambler")
         account.has_story = True
-        account.strategy, account.activity, account.builder = "gambler", 0.0, None
-        account.uses_native = account.pays_priority = False
     largest = max(account.funds for account in plain)
     for account in takers[-_VAULTS:]:
-        _make_vault(account, largest // 10)
-    _activate_modes(plain)
-    _activate_builders(plain, builders)
-
-
-def _draw_maker(seed: int, number: int, rng: np.random.Generator) -> Account:
-    return Account(
-        number=number,
-        address=party_address(seed, "account", str(number)),
-        strategy="maker",
-        funds=int(rng.integers(20_000_000, 60_000_000)) * 10**6,
-        leverage=3.0,
-        coins=list(range(len(PERPS))),
-        activity=0.0,
-        taker_micro=TIERS[0][1],
-        maker_micro=REBATES[number % len(REBATES)],
-        builder=None,
-        uses_cloids=number % 2 == 0,
-        pays_priority=False,
-    )
-
-
-def _draw_taker(
-    seed: int, number: int, size: float, builders: int, rng: np.random.Generator
-) -> Account:
-    draw = rng.random()
-    strategy = next(name for name, share in _STRATEGY_SHARES if draw <= share)
-    funds = int(min(size * 4_000.0, 30_000_000.0) * 100.0) * 10**4
-    is_routed = rng.random() < _ROUTED_SHARE
-    return Account(
-        number=number,
-        address=party_address(seed, "account", str(number)),
-        strategy=strategy,
-        funds=funds,
-        leverage=8.0 if strategy == "gambler" else 0.5 + 2.0 * rng.random(),
-        coins=_draw_coins(rng),
-        activity=0.0 if strategy == DORMANT else 0.3 + float(pareto_draws(rng, 1)[0]),
-        taker_micro=next(fee for volume, fee in TIERS if funds // 10**5 >= volume),
-        maker_micro=MAKER_MICRO,
-        builder=int(rng.integers(0, builders)) if is_routed else None,
-        uses_cloids=rng.random() < 0.5,
-        pays_priority=rng.random() < 0.2,
-    )
+        _stop_trading(account, "trend")
+        account.is_vault, account.activity, account.funds = True, 1.5, largest // 10
+        account.coins = [coin for coin, perp in enumerate(PERPS) if not perp.dex][:6]
+    for mode in dict.fromkeys(_MODES.values()):  # an account of every mode trades
+        same_mode = [account for account in plain if account.mode == mode]
+        if same_mode and not any(account.activity for account in same_mode):
+            same_mode[0].strategy, same_mode[0].activity = "noise", 1.0
+    # An account that trades uses each builder.
+    active = [account for account in plain if account.activity]
+    unused = builders - {account.builder for account in active}
+    free = [account for account in active if account.builder is None]
+    for builder, account in zip(sorted(unused, key=str), free, strict=False):
+        account.builder = builder
 
 
 def _draw_coins(rng: np.random.Generator) -> list[int]:
     """Draw two to seven different perps, the often traded ones more often."""
     tickets = [index for index, perp in enumerate(PERPS) for _ in range(perp.weight)]
     count = int(rng.integers(2, 8))
-    coins: list[int] = []
+    coins: set[int] = set()
     while len(coins) < count:
-        coin = tickets[int(rng.integers(0, len(tickets)))]
-        if coin not in coins:
-            coins.append(coin)
+        coins.add(tickets[int(rng.integers(0, len(tickets)))])
     return sorted(coins)
+
+
+def _stop_trading(account: Account, strategy: str) -> None:
+    """Let an account trade by its strategy alone: it looks at no market and pays no extras."""
+    account.strategy, account.activity, account.builder = strategy, 0.0, None
+    account.uses_native = account.pays_priority = False
 
 
 def _make_spot_traders(accounts: list[Account]) -> None:
     """Make the first account the market maker of spot, and the others traders."""
     maker, *traders = accounts
-    maker.strategy, maker.activity, maker.coins = SPOT_MAKER, 0.0, []
-    maker.funds, maker.spot_share, maker.builder = 20_000_000 * 10**6, 90, None
-    maker.mode, maker.uses_native, maker.pays_priority = 0, False, False
+    _stop_trading(maker, SPOT_MAKER)
+    maker.funds, maker.spot_share, maker.coins, maker.mode = 20_000_000 * 10**6, 90, [], 0
     for account in traders:
         if account.strategy in (HEDGER, DORMANT):
             account.strategy, account.activity = "noise", 1.0
         account.spot_share = 30
         account.funds = max(account.funds, 10_000 * 10**6)
-    traders[-1].mode = _UNIFIED
+    traders[-1].mode = UNIFIED
     # These two produce gaps in spot balances: the first receives, stakes, lends and burns native
     # tokens; the second burns as gas what it has bought.
     for account, uses_native in zip(traders, (True, False), strict=False):
         account.uses_native, account.pays_priority = uses_native, True
-
-
-def _make_hedger(account: Account) -> None:
-    account.strategy, account.activity, account.builder = HEDGER, 0.0, None
-    account.uses_native = account.pays_priority = False
-    account.funds, account.spot_share = min(account.funds, _LARGEST_HEDGER), 50
-
-
-def _make_vault(account: Account, funds: int) -> None:
-    account.is_vault = True
-    account.strategy, account.activity, account.builder = "trend", 1.5, None
-    account.uses_native = account.pays_priority = False
-    account.coins = [coin for coin, perp in enumerate(PERPS) if not perp.dex][:6]
-    account.funds = funds
-
-
-def _activate_modes(accounts: list[Account]) -> None:
-    """Make sure that an account of every mode trades."""
-    for mode in dict.fromkeys(_MODES.values()):
-        same_mode = [account for account in accounts if account.mode == mode]
-        if same_mode and not any(account.activity for account in same_mode):
-            same_mode[0].strategy, same_mode[0].activity = "noise", 1.0
-
-
-def _activate_builders(accounts: list[Account], builders: set[int | None]) -> None:
-    """Make sure that an account that trades uses each builder."""
-    active = [account for account in accounts if account.activity]
-    unused = builders - {account.builder for account in active}
-    free = [account for account in active if account.builder is None]
-    for builder, account in zip(sorted(unused, key=str), free, strict=False):
-        account.builder = builder

@@ -1,16 +1,12 @@
 """TWAP users: a TWAP order trades a slice every half minute until it ends."""
 
-from dataclasses import dataclass
-from operator import attrgetter
-
 import numpy as np
 
 from toolkit.rules.twaps import SLICE_MS, SLICE_TYPE
+from toolkit.simulation.engine import books
 from toolkit.simulation.engine.accounts import Account
-from toolkit.simulation.engine.books import market_ticket, round_to_tick
+from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.orders import Twap
-from toolkit.simulation.engine.prices import Prices
-from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.random_draws import random_stream
 from toolkit.times import HOUR, MINUTE
@@ -19,70 +15,62 @@ _LATE_TWAPS = 8
 """TWAPs that start so late that they still run at the end of history."""
 
 
-@dataclass(frozen=True, slots=True)
-class TwapStart:
-    """The registration of a TWAP."""
+def start_twap(exchange: Exchange, time: int, twap: Twap) -> None:
+    """Register a TWAP and schedule its first slice.
 
-    time: int
-    twap: Twap
+    A reduce-only TWAP closes a position that is large enough for all its slices. If its account
+    has no such position, the TWAP moves to the next account that has one.
+    """
+    if twap.reduce_only:
+        users = [account for account in exchange.accounts if account.activity]
+        first = next(place for place, account in enumerate(users) if account is twap.account)
+        taken = {
+            (t.account.number, t.coin) for t in exchange.twaps if t.reduce_only and not t.ended
+        }
+        positions = (
+            (account, coin, size)
+            for account in (*users[first:], *users[:first])
+            for coin in account.coins
+            if abs(size := exchange.position_size(coin, account.number)) > twap.slice_count
+            and (account.number, coin) not in taken
+            and coin not in exchange.delisted
+        )
+        for twap.account, twap.coin, size in positions:
+            twap.is_buy, twap.total = size < 0, abs(size)
+            break
+    exchange.twaps.append(twap)
+    _schedule_slice(exchange, time, twap)
 
-    def apply(self, state: SimulationState) -> None:
-        """Register the TWAP and schedule its first slice."""
-        if self.twap.reduce_only:
-            _aim_at_position(state, self.twap)
-        state.twaps.append(self.twap)
-        self.twap.next_slice = self.time + SLICE_MS
-        state.schedule_event(TwapSlice(self.twap.next_slice, self.twap))
 
-
-@dataclass(frozen=True, slots=True)
-class TwapSlice:
-    """The next slice of a TWAP, or the next check of its trigger price."""
-
-    time: int
-    twap: Twap
-
-    def apply(self, state: SimulationState) -> None:
-        """Trade one slice and schedule the next, or end the TWAP."""
-        twap = self.twap
-        mark = state.exchange.mark_price(twap.coin, self.time)
-        is_stopped = twap.stop_px and (mark - twap.stop_px) * (1 if twap.is_buy else -1) > 0
-        if twap.waiting:
-            twap.waiting = (mark < twap.trigger_px) == twap.trigger_above
-        elif not is_stopped:
-            self._trade_slice(state)
-        is_cancelled = bool(twap.cancel_at) and self.time >= twap.cancel_at
-        is_complete = twap.executed >= twap.total
-        twap.ended = twap.ended or bool(is_stopped) or is_cancelled or is_complete
-        twap.next_slice = self.time + SLICE_MS
-        if not twap.ended:
-            state.schedule_event(TwapSlice(twap.next_slice, twap))
-
-    def _trade_slice(self, state: SimulationState) -> None:
-        exchange, twap = state.exchange, self.twap
-        size = _slice_size(state, twap)
+def trade_slice(exchange: Exchange, time: int, twap: Twap) -> None:
+    """Trade one slice and schedule the next, or end the TWAP; a waiting one checks its trigger."""
+    mark = exchange.mark_price(twap.coin, time)
+    is_stopped = twap.stop_px and (mark - twap.stop_px) * (1 if twap.is_buy else -1) > 0
+    if twap.waiting:
+        twap.waiting = (mark < twap.trigger_px) == twap.trigger_above
+    elif not is_stopped:
+        size = _slice_size(exchange, twap)
         twap.slice_number += 1
-        if size <= 0 or state.is_delisted(twap.coin):
+        if size <= 0 or twap.coin in exchange.delisted:
             twap.ended = twap.reduce_only
-            return
-        change = size if twap.is_buy else -size
-        px = exchange.best_price(twap.coin, self.time, twap.is_buy)
-        ticket = market_ticket(exchange, twap.account, twap.coin, change, px, self.time)
-        ticket.kind, ticket.tif, ticket.twap_id = SLICE_TYPE, "Ioc", twap.number
-        ticket.reduce_only = twap.reduce_only
-        state.books.execute_order(exchange.next_transaction(self.time), twap.coin, ticket)
-        twap.executed += ticket.size - ticket.left
-        twap.executed_ntl += ticket.notional
+        else:
+            px = exchange.best_price(twap.coin, time, twap.is_buy)
+            change = size if twap.is_buy else -size
+            ticket = books.market_ticket(exchange, twap.account, twap.coin, change, px, time)
+            ticket.kind, ticket.tif, ticket.twap_id = SLICE_TYPE, "Ioc", twap.number
+            ticket.reduce_only = twap.reduce_only
+            books.execute_order(exchange, exchange.next_transaction(time), twap.coin, ticket)
+            twap.executed += ticket.size - ticket.left
+            twap.executed_ntl += ticket.notional
+    is_cancelled = bool(twap.cancel_at) and time >= twap.cancel_at
+    twap.ended |= bool(is_stopped) or is_cancelled or twap.executed >= twap.total
+    _schedule_slice(exchange, time, twap)
 
 
-def draw_twaps(
-    seed: int, start_ms: int, hours: int, count: int, accounts: list[Account], prices: Prices
-) -> list[TwapStart]:
-    """Draw TWAPs of every kind, by time; the last ones still run, or wait, at the end."""
-    rng = random_stream(seed, "twaps")
-    users = [account for account in accounts if account.activity][::5]
-    end_ms = start_ms + hours * HOUR
-    twaps = []
+def draw_twaps(exchange: Exchange, count: int) -> None:
+    """Draw TWAPs of every kind; the last ones still run, or wait, at the end."""
+    rng = random_stream(exchange.seed, "twaps")
+    users = [account for account in exchange.accounts if account.activity][::5]
     for number in range(count + _LATE_TWAPS):
         account = users[number % len(users)]
         coin = account.coins[int(rng.integers(0, len(account.coins)))]
@@ -90,12 +78,13 @@ def draw_twaps(
             continue
         is_late = number >= count
         if is_late:
-            time = end_ms - int(rng.integers(2 * MINUTE, 25 * MINUTE))
+            time = exchange.end_ms - int(rng.integers(2 * MINUTE, 25 * MINUTE))
         else:
-            time = start_ms + 2 * HOUR + int(rng.integers(0, (hours - 5) * HOUR))
-        mark = int(prices.mark[coin, (time - start_ms) // MINUTE])
-        twaps.append(_draw_twap(rng, number, account, coin, time, mark, is_late))
-    return [TwapStart(twap.start, twap) for twap in sorted(twaps, key=attrgetter("start"))]
+            latest = (exchange.hours - 5) * HOUR
+            time = exchange.start_ms + 2 * HOUR + int(rng.integers(0, latest))
+        mark = exchange.mark_price(coin, time)
+        twap = _draw_twap(rng, number, account, coin, time, mark, is_late)
+        exchange.schedule(time, start_twap, twap)
 
 
 def _draw_twap(
@@ -117,12 +106,14 @@ def _draw_twap(
     stop_px = trigger_px = 0
     if kind == 2:
         distance = 30 if is_late else 2  # in thousandths
-        stop_px = round_to_tick(mark * (1000 + (distance if is_buy else -distance)) // 1000, coin)
+        stop_px = books.round_to_tick(
+            mark * (1000 + (distance if is_buy else -distance)) // 1000, coin
+        )
     elif kind in {3, 4}:
         # The trigger price of late TWAPs is so far away that they still wait at the end.
         distance = 60 if is_late else 3
         move = distance if number % 2 == 0 else -distance
-        trigger_px = round_to_tick(mark * (1000 + move) // 1000, coin)
+        trigger_px = books.round_to_tick(mark * (1000 + move) // 1000, coin)
     return Twap(
         number=40_000 + number,
         account=account,
@@ -141,33 +132,21 @@ def _draw_twap(
     )
 
 
-def _aim_at_position(state: SimulationState, twap: Twap) -> None:
-    """Let a reduce-only TWAP close a position that is large enough for all its slices.
-
-    If its account has no such position, the TWAP moves to the next account that has one.
-    """
-    accounts = [account for account in state.exchange.accounts if account.activity]
-    first = next(i for i, account in enumerate(accounts) if account is twap.account)
-    targets = {(t.account.number, t.coin) for t in state.twaps if t.reduce_only and not t.ended}
-    for account in (*accounts[first:], *accounts[:first]):
-        for coin in account.coins:
-            size = state.exchange.position_size(coin, account.number)
-            is_free = (account.number, coin) not in targets and not state.is_delisted(coin)
-            if abs(size) > twap.slice_count and is_free:
-                twap.account = account
-                twap.coin, twap.is_buy, twap.total = coin, size < 0, abs(size)
-                return
+def _schedule_slice(exchange: Exchange, time: int, twap: Twap) -> None:
+    twap.next_slice = time + SLICE_MS
+    if not twap.ended:
+        exchange.schedule(twap.next_slice, trade_slice, twap)
 
 
-def _slice_size(state: SimulationState, twap: Twap) -> int:
+def _slice_size(exchange: Exchange, twap: Twap) -> int:
     """Return this slice's size: an equal share of the rest, up to a fifth more or less."""
     size = twap.total - twap.executed
     slices_left = twap.slice_count - twap.slice_number
     if slices_left > 1:
         size = max(1, size // slices_left)
         if twap.randomize:
-            size = size * (80 + int(state.exchange.rng.random() * 41)) // 100
+            size = size * (80 + int(exchange.rng.random() * 41)) // 100
     if twap.reduce_only:
-        position = state.exchange.position_size(twap.coin, twap.account.number)
+        position = exchange.position_size(twap.coin, twap.account.number)
         size = min(size, max(0, -position if twap.is_buy else position))
     return size

@@ -97,13 +97,17 @@ class Account:
 
 
 @dataclass(slots=True)
-class PerpTotals:
-    """What an account has earned and paid on all its perps, in micro-dollars."""
+class AccountTotals:
+    """What an account has earned and paid on all its perps, in micro-dollars.
+
+    `spot_flow` is the value that came into its spot wallet without a trade.
+    """
 
     closed: int = 0
     funding: int = 0
     fees: int = 0
     ledger: int = 0
+    spot_flow: int = 0
 
 
 @dataclass(slots=True)
@@ -119,7 +123,7 @@ class FundingTotals:
 class TokenBalance:
     """The spot balance of one token and its components, in units of ``10**-WEI``.
 
-    `basis` is the cost basis after the last fill.
+    `basis` is the cost basis after the last fill, and `valued` the `ledger` at the last valuation.
     """
 
     ledger: int = 0
@@ -127,6 +131,7 @@ class TokenBalance:
     fees: int = 0
     gas: int = 0
     staked: int = 0
+    valued: int = 0
     basis: CostBasis = FLAT
 
     @property

@@ -40,13 +40,9 @@ def account_leverage(account: Account, coin: int) -> int:
     return min(perp.tiers[-1][1], 3 + account.number % 8)
 
 
-def initial_margin(notional: int, leverage: int) -> int:
-    """Return the margin that opening requires: notional over leverage, to the micro-dollar.
-
-    >>> initial_margin(1_000_000, 3)
-    333333
-    """
-    return rounded_share(notional, 1, leverage)
+def initial_margin(account: Account, coin: int, notional: int) -> int:
+    """Return the margin that opening requires: notional over leverage, to the micro-dollar."""
+    return rounded_share(notional, 1, account_leverage(account, coin))
 
 
 def opened_size(size: int, change: int) -> int:
@@ -56,16 +52,6 @@ def opened_size(size: int, change: int) -> int:
     (3, 1, 0, 3)
     """
     return abs(change) if size * change >= 0 else max(0, abs(change) - abs(size))
-
-
-def released_margin(margin: int, size: int, change: int) -> int:
-    """Return the margin that a change releases: the share of the position that it closes.
-
-    >>> released_margin(100, 3, -1), released_margin(100, 3, -9), released_margin(100, 3, 1)
-    (33, 100, 0)
-    """
-    closed = abs(change) - opened_size(size, change)
-    return rounded_share(margin, closed, abs(size)) if closed else 0
 
 
 def liquidation_px(mark: int, size: int, equity: int, perp: Perp) -> int | None:

@@ -1,37 +1,19 @@
-"""Orders, TWAP orders, and the journal of every change of an order's status."""
+"""Orders and TWAP orders."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from msgspec import UNSET
 
-from toolkit.contract.records import Liquidation, Order, OrderStatus
+from toolkit.contract.records import Liquidation, Order
+from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.markets import Pair, Perp
 from toolkit.simulation.quantities import decimal_text
 from toolkit.times import SECOND
 
-DUST = "Spot Dust Conversion"
-"""The type of orders of conversions; they have no time in force."""
 
-
-class ListedMarket(Protocol):
-    """The properties of a market that an order needs: its name and its decimals."""
-
-    @property
-    def coin(self) -> str:
-        """Name in requests."""
-
-    @property
-    def sz_decimals(self) -> int:
-        """Decimals of sizes."""
-
-    @property
-    def px_decimals(self) -> int:
-        """Decimals of prices."""
-
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Ticket:
     """An order as it was placed, and how much of it is still open.
 
@@ -51,16 +33,16 @@ class Ticket:
     - ``twap_id``: the TWAP that it is a slice of
     - ``priority_gas``: priority gas paid with its first fill, in units of 1e-8 of the native token
     - ``notional``: the notional filled so far: price times size
+    - ``direction``: the `dir` of its fills, if they are no plain trades
     - ``liquidation``: the liquidation that placed it
     """
 
     account: Account
-    market: ListedMarket
+    market: Perp | Pair
     oid: int
     is_buy: bool
     px: int
     size: int
-    left: int
     time: int
     kind: str = "Limit"
     tif: str | None = "Gtc"
@@ -75,7 +57,12 @@ class Ticket:
     twap_id: int | None = None
     priority_gas: int = 0
     notional: int = 0
+    direction: str = ""
     liquidation: Liquidation | None = None
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.size
 
     @property
     def sign(self) -> int:
@@ -129,32 +116,8 @@ class Twap:
         return max(1, self.duration_secs * SECOND // SLICE_MS)
 
 
-class Journal:
-    """Every change of an order's status, in the order of its time."""
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[int, int, int, str, OrderStatus]] = []
-
-    def record_status(self, ticket: Ticket, status: str, time: int, tx_index: int) -> None:
-        """Record that the status of an order has changed."""
-        event = OrderStatus(
-            builder=ticket.builder or UNSET,
-            builder_fee=ticket.builder_bps or UNSET,
-            tx_index=tx_index,
-            status=status,
-            status_timestamp=time,
-            order=_order_record(ticket),
-        )
-        key = (time, tx_index, len(self._entries))
-        self._entries.append((*key, ticket.account.address, event))
-
-    def sorted_events(self) -> list[tuple[str, OrderStatus]]:
-        """Return all events by time and transaction."""
-        self._entries.sort()
-        return [(user, event) for _, _, _, user, event in self._entries]
-
-
-def _order_record(ticket: Ticket) -> Order:
+def order_record(ticket: Ticket) -> Order:
+    """Return the record of an order as it is now."""
     market = ticket.market
     decimals = market.sz_decimals
     trigger_px = decimal_text(ticket.trigger_px, market.px_decimals) if ticket.trigger_px else "0.0"
@@ -168,11 +131,11 @@ def _order_record(ticket: Ticket) -> Order:
         trigger_condition=ticket.trigger_condition,
         is_trigger=ticket.trigger_px > 0,
         trigger_px=trigger_px,
-        children=[_order_record(child) for child in ticket.children],
+        children=[order_record(child) for child in ticket.children],
         is_position_tpsl=ticket.is_position_tpsl,
         reduce_only=ticket.reduce_only,
         order_type=ticket.kind,
         orig_sz=decimal_text(ticket.size, decimals),
-        tif=UNSET if ticket.kind == DUST else ticket.tif,
+        tif=UNSET if ticket.kind == SPOT_DUST else ticket.tif,
         cloid=ticket.cloid,
     )

@@ -5,18 +5,14 @@ fee in the bought token. A seller, and everybody on outcome markets, pays it in 
 PnL of a sell follows `toolkit.rules.spot_cost` (docs/live_service.md, section 3).
 """
 
-from dataclasses import dataclass
-
 from msgspec import UNSET
 
 from toolkit.contract.records import Fill
-from toolkit.rules.directions import SETTLEMENT
+from toolkit.rules.directions import SETTLEMENT, SPOT_DUST
 from toolkit.rules.spot_cost import WEI, apply_spot_fill
-from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import Exchange, Transaction
-from toolkit.simulation.engine.orders import DUST, Ticket
-from toolkit.simulation.engine.state import SimulationState
-from toolkit.simulation.markets import COINS, PAIRS, PERPS, Pair
+from toolkit.simulation.engine.orders import Ticket
+from toolkit.simulation.markets import COINS, PERPS, SPOT_PAIRS, Pair
 from toolkit.simulation.quantities import ONE_TOKEN, decimal_text, rounded_share
 
 SPOT_TAKER_MICRO, SPOT_MAKER_MICRO = 700, 400
@@ -25,71 +21,33 @@ SPOT_TAKER_MICRO, SPOT_MAKER_MICRO = 700, 400
 _DUST_LIMIT = ONE_TOKEN  # a dollar
 
 
-@dataclass(frozen=True, slots=True)
-class DustConversion:
-    """Midnight: balances below one dollar become USDC."""
-
-    time: int
-
-    def apply(self, state: SimulationState) -> None:
-        """Sell the dust of every account at the best bid, without fees."""
-        exchange = state.exchange
-        for pair in PAIRS:
-            if pair.is_outcome:
-                continue
-            px = best_spot_price(exchange, pair, self.time, 0.0, False)
-            for account in exchange.accounts:
-                if not account.spot_share:
-                    continue
-                amount = exchange.wallets[account.number][pair.base].balance
-                if 0 < amount * px < _DUST_LIMIT * 10**pair.px_decimals:
-                    self._sell_dust(exchange, account, pair, px, amount)
-
-    def _sell_dust(
-        self, exchange: Exchange, account: Account, pair: Pair, px: int, amount: int
-    ) -> None:
-        """Convert dust to USDC; such fills have the trade id 0."""
-        ticket = spot_ticket(exchange, account, pair, False, px, 0, self.time)
-        ticket.kind = DUST
-        tx = exchange.next_transaction(self.time)
-        dollars = amount * px // int(10**pair.px_decimals)
-        move_tokens(exchange, tx, ticket, amount, dollars, 0, True, DUST, 0)
-        exchange.journal.record_status(ticket, "filled", self.time, tx.index)
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeSettlement:
-    """The end of an outcome market: its tokens pay a dollar, or nothing."""
-
-    time: int
-    pair: int
-    has_happened: bool
-
-    def apply(self, state: SimulationState) -> None:
-        """Remove the tokens of every account and pay for them."""
-        exchange = state.exchange
-        pair = PAIRS[self.pair]
-        state.settled.add(pair.coin)
-        tx = exchange.next_transaction(self.time)
-        px = 10**pair.px_decimals if self.has_happened else 0
+def convert_dust(exchange: Exchange, time: int) -> None:
+    """Sell balances below one dollar at the best bid, without fees; the trade id is 0."""
+    for pair in SPOT_PAIRS:
+        px = best_spot_price(exchange, pair, time, 0.0, False)
         for account in exchange.accounts:
-            size = exchange.wallets[account.number][pair.base].balance // ONE_TOKEN
-            if size > 0:
-                ticket = spot_ticket(exchange, account, pair, False, px, size, self.time)
-                tid = exchange.next_tid()
-                fill_spot_order(
-                    exchange, tx, ticket, size, tid, crossed=True, direction=SETTLEMENT, micro=0
-                )
+            if not account.spot_share:
+                continue
+            amount = exchange.wallets[account.number][pair.base].balance
+            if 0 < amount * px < _DUST_LIMIT * pair.unit:
+                ticket = exchange.make_ticket(account, pair, False, px, 0, time, SPOT_DUST)
+                ticket.direction = SPOT_DUST
+                tx = exchange.next_transaction(time)
+                fill_spot_order(exchange, tx, ticket, amount, 0)
+                exchange.record_status(ticket, "filled", time, tx.index)
 
 
-def cost_unit(pair: Pair) -> int:
-    """Return 1e-8 USD in the units of costs: prices of the pair times 1e-8 of a token."""
-    return int(10**pair.px_decimals)
-
-
-def spot_lot(pair: Pair) -> int:
-    """Return the smallest size of a pair in units of 1e-8 of its token."""
-    return int(10 ** (WEI - pair.sz_decimals))
+def settle_outcome(exchange: Exchange, time: int, pair: Pair, has_happened: bool) -> None:
+    """End an outcome market: remove the tokens of every account, and pay a dollar or nothing."""
+    exchange.settled.add(pair.coin)
+    tx = exchange.next_transaction(time)
+    px = pair.unit if has_happened else 0
+    for account in exchange.accounts:
+        size = exchange.wallets[account.number][pair.base].balance // ONE_TOKEN
+        if size > 0:
+            ticket = exchange.make_ticket(account, pair, False, px, size, time)
+            ticket.direction = SETTLEMENT
+            fill_spot_order(exchange, tx, ticket, size * pair.unit, exchange.next_tid())
 
 
 def best_spot_price(exchange: Exchange, pair: Pair, time: int, chance: float, is_buy: bool) -> int:
@@ -103,109 +61,59 @@ def best_spot_price(exchange: Exchange, pair: Pair, time: int, chance: float, is
     return px * int(10 ** (pair.px_decimals - PERPS[coin].px_decimals))
 
 
-def spot_ticket(
-    exchange: Exchange, account: Account, pair: Pair, is_buy: bool, px: int, size: int, time: int
-) -> Ticket:
-    """Return a new limit order on a spot or outcome market."""
-    return Ticket(
-        account=account,
-        market=pair,
-        oid=exchange.next_oid(),
-        is_buy=is_buy,
-        px=px,
-        size=size,
-        left=size,
-        time=time,
-    )
-
-
 def fill_spot_order(
     exchange: Exchange,
     tx: Transaction,
     ticket: Ticket,
-    size: int,
+    tokens: int,
     tid: int,
     *,
-    crossed: bool,
-    direction: str = "",
-    micro: int | None = None,
+    crossed: bool = True,
 ) -> None:
-    """Fill an order at its price with a size in lots.
+    """Exchange tokens for dollars in a wallet at the price of an order, and write the row.
 
-    - ``exchange``, ``tx``, ``ticket``, ``tid``, ``crossed``, ``direction``: as in `move_tokens`
-    - ``size``: size, in lots
-    - ``micro``: the fee in millionths; by default that of a taker or a maker
-    """
-    pair = ticket.market
-    assert isinstance(pair, Pair)
-    if micro is None:
-        micro = SPOT_TAKER_MICRO if crossed else SPOT_MAKER_MICRO
-    tokens, dollars = size * spot_lot(pair), size * ticket.px
-    move_tokens(exchange, tx, ticket, tokens, dollars, tid, crossed, direction, micro)
-    ticket.left -= size
-
-
-def move_tokens(
-    exchange: Exchange,
-    tx: Transaction,
-    ticket: Ticket,
-    tokens: int,
-    dollars: int,
-    tid: int,
-    crossed: bool,
-    direction: str,
-    micro: int,
-) -> None:
-    """Exchange tokens for dollars in a wallet, and write the row.
+    An order with a `direction` is no trade and pays no fee.
 
     - ``exchange``: wallets and tables
     - ``tx``: the transaction
-    - ``ticket``: the order; its price is the price of the fill
-    - ``tokens``, ``dollars``: the amounts, in units of 1e-8
+    - ``ticket``: the order; its open size shrinks
+    - ``tokens``: the size, in units of 1e-8
     - ``tid``: the trade id; 0 if there is no other side
     - ``crossed``: whether the order is the taker's
-    - ``direction``: the `dir`; empty for a plain trade
-    - ``micro``: the fee in millionths: of the tokens for a buy on a spot pair, else of the dollars
     """
     pair = ticket.market
     assert isinstance(pair, Pair)
     wallet = exchange.wallets[ticket.account.number]
     base, cash = wallet[pair.base], wallet["USDC"]
-    before = base.balance
-    sign = ticket.sign
+    before, dollars = base.balance, tokens * ticket.px // pair.unit
+    micro = SPOT_TAKER_MICRO if crossed else SPOT_MAKER_MICRO
     pays_in_tokens = ticket.is_buy and not pair.is_outcome
-    fee = rounded_share(tokens if pays_in_tokens else dollars, micro, 10**6)
-    closed, basis = apply_spot_fill(
-        base.current_basis(cost_unit(pair)),
-        sign * tokens,
+    paid = tokens if pays_in_tokens else dollars
+    fee = 0 if ticket.direction else rounded_share(paid, micro, 10**6)
+    closed, base.basis = apply_spot_fill(
+        base.current_basis(pair.unit),
+        ticket.sign * tokens,
         ticket.px,
         fee if pays_in_tokens else 0,
-        cost_unit(pair),
+        pair.unit,
     )
-    base.basis = basis
-    base.traded += sign * tokens
-    cash.traded -= sign * dollars
+    base.traded += ticket.sign * tokens
+    cash.traded -= ticket.sign * dollars
     (base if pays_in_tokens else cash).fees += fee
+    ticket.left = max(0, ticket.left - tokens // pair.unit)
     # ASSUMED: If an account sells tokens that it did not buy, the closed PnL is 0.
-    fill = write_spot_fill(exchange, tx, ticket, before, tokens, closed or 0, tid, direction)
-    fill.crossed = crossed
+    fill = write_spot_fill(exchange, tx, ticket, before, tokens, closed or 0)
+    fill.crossed, fill.tid = crossed, tid
     fill.fee = decimal_text(fee, WEI)
     fill.fee_token = pair.base if pays_in_tokens else "USDC"
 
 
 def write_spot_fill(
-    exchange: Exchange,
-    tx: Transaction,
-    ticket: Ticket,
-    before: int,
-    tokens: int,
-    closed: int,
-    tid: int,
-    direction: str,
+    exchange: Exchange, tx: Transaction, ticket: Ticket, before: int, tokens: int, closed: int
 ) -> Fill:
-    """Write the row of a taker without fees, and return it.
+    """Write the row of a taker without fees and without another side, and return it.
 
-    - ``exchange``, ``tx``, ``ticket``, ``tokens``, ``tid``, ``direction``: as in `move_tokens`
+    - ``exchange``, ``tx``, ``ticket``, ``tokens``: as in `fill_spot_order`
     - ``before``: the balance before the fill, in units of 1e-8
     - ``closed``: the closed PnL, in prices of the pair times 1e-8
     """
@@ -218,13 +126,13 @@ def write_spot_fill(
         side="B" if ticket.is_buy else "A",
         time=tx.time,
         start_position=decimal_text(before, WEI),
-        dir=direction or ("Buy" if ticket.is_buy else "Sell"),
+        dir=ticket.direction or ("Buy" if ticket.is_buy else "Sell"),
         closed_pnl=decimal_text(closed, WEI + pair.px_decimals),
         hash=tx.hash,
         oid=ticket.oid,
         crossed=True,
         fee="0.0",
-        tid=tid,
+        tid=0,
         cloid=ticket.cloid or UNSET,
         fee_token="USDC",
         twap_id=None,

@@ -8,7 +8,6 @@ from toolkit.contract.records import AssetContext, FundingRate, SpotContext
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.prices import RATE_DECIMALS
-from toolkit.simulation.engine.spot import cost_unit
 from toolkit.simulation.markets import DEXES, FOLLOWED_PERPS, PAIRS, PERPS, Pair
 from toolkit.simulation.quantities import MICRO, decimal_text, parse_units
 from toolkit.times import DAY, HOUR, MINUTE
@@ -147,6 +146,6 @@ def _spot_volumes(exchange: Exchange) -> dict[str, tuple[int, int]]:
             pair = pairs[fill.coin]
             tokens = parse_units(fill.sz, WEI)
             usd, before = volumes[fill.coin]
-            usd += tokens * parse_units(fill.px, pair.px_decimals) // cost_unit(pair)
+            usd += tokens * parse_units(fill.px, pair.px_decimals) // pair.unit
             volumes[fill.coin] = usd, before + tokens
     return volumes

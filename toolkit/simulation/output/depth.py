@@ -124,67 +124,57 @@ def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageS
     return samples
 
 
-def final_depth(exchange: Exchange) -> Depth:
-    """Return the depth of every market that is not delisted, at the end of history."""
+def final_books(exchange: Exchange) -> dict[int, Book]:
+    """Return the book of every perp that is not delisted: that of the last slippage sample."""
+    prices = exchange.prices
+    minutes = _sample_minutes(prices)
+    return {
+        coin: draw_books(prices.seed, prices, coin, minutes).book_at(-1)
+        for coin, perp in enumerate(PERPS)
+        if not perp.delisted
+    }
+
+
+def sum_depth(end_ms: int, books: dict[int, Book]) -> Depth:
+    """Return the depth of books at the end of history."""
     return Depth(
-        timestamp_ms=exchange.end_ms,
+        timestamp_ms=end_ms,
         data=[
             MarketDepth(
-                coin=perp.coin.rpartition(":")[2],
-                dex=dex_name_in("rows", perp.dex),
+                coin=PERPS[coin].coin.rpartition(":")[2],
+                dex=dex_name_in("rows", PERPS[coin].dex),
                 levels=[
                     DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
-                    for bps, bid, ask in depth_bands(_final_book(exchange, coin))
+                    for bps, bid, ask in depth_bands(book)
                 ],
             )
-            for coin, perp in enumerate(PERPS)
-            if not perp.delisted
+            for coin, book in books.items()
         ],
     )
 
 
-def final_books(exchange: Exchange) -> dict[str, L2Book]:
-    """Return the book of every coin that is not delisted; `final_depth` sums the same books."""
-    books = {}
-    for coin, perp in enumerate(PERPS):
-        if not perp.delisted:
-            rng = random_stream(exchange.prices.seed, "orders on levels", perp.coin)
-            levels = [
-                _book_levels(side, perp.px_decimals, perp.sz_decimals, rng)
-                for side in _final_book(exchange, coin)
+def wire_books(exchange: Exchange, books: dict[int, Book]) -> dict[str, L2Book]:
+    """Return books as the wire has them, by coin; levels of one price are one level."""
+    records = {}
+    for coin, book in books.items():
+        perp, levels = PERPS[coin], []
+        rng = random_stream(exchange.prices.seed, "orders on levels", perp.coin)
+        for side in book:
+            sizes: dict[int, int] = {}
+            for level_px, level_sz in side:
+                px = round(float(level_px) * 10**perp.px_decimals)
+                sizes[px] = sizes.get(px, 0) + round(float(level_sz) * 10**perp.sz_decimals)
+            rows = [
+                BookLevel(
+                    px=decimal_text(px, perp.px_decimals),
+                    sz=decimal_text(lots, perp.sz_decimals),
+                    orders=min(lots, int(rng.integers(1, _LARGEST_ORDER_COUNT + 1))),
+                )
+                for px, lots in sizes.items()
             ]
-            books[perp.coin] = L2Book(coin=perp.coin, time=exchange.end_ms, levels=levels)
-    return books
-
-
-def _final_book(exchange: Exchange, coin: int) -> Book:
-    """Return the book of the last slippage sample, which is also the book at the end."""
-    prices = exchange.prices
-    minutes = _sample_minutes(prices)
-    if minutes[-1] != prices.mid.shape[1] - 1:
-        raise ValueError(
-            f"the history has {prices.mid.shape[1] - 1} minutes, but depth needs a multiple of 15. "
-            "Use another size"
-        )
-    return draw_books(prices.seed, prices, coin, minutes).book_at(-1)
-
-
-def _book_levels(
-    side: Floats, px_decimals: int, sz_decimals: int, rng: np.random.Generator
-) -> list[BookLevel]:
-    """Return one side of a book as the wire has it; levels of one price are one level."""
-    sizes: dict[int, int] = {}
-    for level_px, level_sz in side:
-        px = round(float(level_px) * 10**px_decimals)
-        sizes[px] = sizes.get(px, 0) + round(float(level_sz) * 10**sz_decimals)
-    return [
-        BookLevel(
-            px=decimal_text(px, px_decimals),
-            sz=decimal_text(lots, sz_decimals),
-            orders=min(lots, int(rng.integers(1, _LARGEST_ORDER_COUNT + 1))),
-        )
-        for px, lots in sizes.items()
-    ]
+            levels.append(rows)
+        records[perp.coin] = L2Book(coin=perp.coin, time=exchange.end_ms, levels=levels)
+    return records
 
 
 def _sample_minutes(prices: Prices) -> Ints:

@@ -4,8 +4,8 @@ from operator import attrgetter
 
 from toolkit.simulation.agents.gamblers import STORIES
 from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.orders import Twap
-from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import NATIVE_TOKEN
 from toolkit.simulation.output.staking import validator_addresses
 from toolkit.simulation.output.states import borrow_lend_states
@@ -34,22 +34,22 @@ STORY_TEXTS = {
 """Name -> what the account shows."""
 
 
-def find_examples(state: SimulationState) -> dict[str, str]:
+def find_examples(exchange: Exchange) -> dict[str, str]:
     """Return the address of each name of `STORY_TEXTS`."""
-    accounts = state.exchange.accounts
+    accounts = exchange.accounts
     active = [account for account in accounts if account.activity]
     perp_traders = [account for account in active if account.trades_only_perps]
     loans = borrow_lend_states(accounts)
     at_risk = {address for address, loan in loans.items() if loan.health == "atRisk"}
 
     def staked_amount(account: Account) -> int:
-        balance = state.exchange.wallets[account.number].get(NATIVE_TOKEN)
+        balance = exchange.wallets[account.number].get(NATIVE_TOKEN)
         return 0 if balance is None else balance.staked
 
     found = {
         "WHALE": max(perp_traders, key=attrgetter("funds")),
         "MARKET_MAKER": accounts[0],
-        "TWAP_USER": max(state.twaps, key=_twap_preference).account,
+        "TWAP_USER": max(exchange.twaps, key=_twap_preference).account,
         "PORTFOLIO_MARGIN": next(account for account in perp_traders if account.mode == 3),
         "UNIFIED": next(account for account in perp_traders if account.mode == 2),
         "SPOT_TRADER": next(account for account in active if account.spot_share),
@@ -61,8 +61,8 @@ def find_examples(state: SimulationState) -> dict[str, str]:
     gamblers = (account for account in accounts if account.has_story)
     found |= {story.name: account for story, account in zip(STORIES, gamblers, strict=True)}
     addresses = {name: account.address for name, account in found.items()}
-    addresses["BUILDER"] = state.builders[0]
-    addresses["VALIDATOR"] = validator_addresses(state.exchange.seed)[2]
+    addresses["BUILDER"] = exchange.builders[0]
+    addresses["VALIDATOR"] = validator_addresses(exchange.seed)[2]
     return {name: addresses[name] for name in STORY_TEXTS}
 
 

@@ -27,7 +27,6 @@ from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.markets import (
     COLLATERAL,
-    COLLATERAL_TOKEN,
     DEXES,
     MARGIN_TABLES,
     OUTCOMES,
@@ -78,7 +77,7 @@ def perp_metas() -> dict[str, Meta]:
         metas[dex] = Meta(
             universe=[_perp_asset(perp) for perp in perps],
             margin_tables=[(number, _margin_table(number)) for number in sorted(tables)],
-            collateral_token=COLLATERAL_TOKEN[COLLATERAL[dex]],
+            collateral_token=TOKENS[COLLATERAL[dex]],
             deployer_fee_scale=scale,
             last_fee_scale_change_time=changed,
         )

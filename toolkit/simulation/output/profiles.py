@@ -12,7 +12,6 @@ from toolkit.contract.records import SubAccountRow, UserFees, UserRole, VaultEqu
 from toolkit.simulation.engine.accounts import MAKER_MICRO, REBATES, TIERS
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.spot import SPOT_MAKER_MICRO, SPOT_TAKER_MICRO
-from toolkit.simulation.markets import DEXES
 from toolkit.simulation.output.staking import validator_addresses
 from toolkit.simulation.quantities import MICRO, decimal_text, money_text, parse_units
 from toolkit.times import DAY
@@ -21,9 +20,9 @@ _REFERRAL_DISCOUNT = "0.04"
 _MAKER_SHARES = ("0.03", "0.015", "0.005")
 
 
-def user_roles(exchange: Exchange, builders: list[str]) -> dict[str, UserRole]:
+def user_roles(exchange: Exchange) -> dict[str, UserRole]:
     """Return the role of each known address: user, vault or sub-account."""
-    others = [*builders, *validator_addresses(exchange.seed)]
+    others = [*exchange.builders, *validator_addresses(exchange.seed)]
     roles = {address: UserRole(role="user") for address in others}
     for account in exchange.accounts:
         master = account.sub_account_of
@@ -92,10 +91,11 @@ def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
         elif delta.type == "vaultWithdraw" and delta.user == user:
             shares[vault][user] = share - parse_units(str(delta.basis), MICRO)
     rows: dict[str, list[VaultEquity]] = defaultdict(list)
-    for account in exchange.accounts:
-        number = account.number
-        pnl = sum(exchange.unrealised_pnl(number, dex) for dex in range(len(DEXES)))
-        equity = max(0, sum(exchange.balances[number]) + pnl)
+    unrealised = exchange.unrealised_pnl(exchange.end_ms)
+    for account, balances, pnl in zip(
+        exchange.accounts, exchange.balances, unrealised, strict=True
+    ):
+        equity = max(0, sum(balances) + pnl)
         positive = {user: share for user, share in shares[account.address].items() if share > 0}
         for user, part in _split_amount(equity, positive).items():
             row = VaultEquity(

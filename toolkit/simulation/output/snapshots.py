@@ -3,18 +3,13 @@
 Source of the shape of valuations: docs/live_service.md, section 9, ``portfolio``.
 """
 
-from collections import defaultdict
-from dataclasses import dataclass
-
 from toolkit.contract.records import AccountValueRow, BranchMargin, TwapRow
 from toolkit.contract.source_tables import AccountSnapshot, TwapSnapshot, Valuation
-from toolkit.rules.closed_pnl import entry_price
 from toolkit.rules.margin import exact_maintenance
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN, UNIFIED
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
 from toolkit.simulation.engine.orders import Twap
-from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import COLLATERAL, DEXES, FOLLOWED_PERPS, PERPS
 from toolkit.simulation.quantities import MICRO, WEI_PER_MICRO, money_text
 from toolkit.times import HOUR, MINUTE, SECOND, to_iso
@@ -30,62 +25,46 @@ _Sums = dict[tuple[int, int], tuple[int, int, int, int]]
 _NOTHING = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotEvent:
-    """The time of a snapshot."""
-
-    time: int
-
-    def apply(self, state: SimulationState) -> None:
-        """Take both snapshots; they have the same time and id."""
-        snapshot_id = snapshot_name(self.time)
-        values = _account_values(state.exchange, snapshot_id, self.time)
-        twaps: dict[str, list[TwapRow]] = {}
-        for twap in state.twaps:
-            if not twap.ended:
-                row = _twap_row(twap, snapshot_id)
-                twaps.setdefault(row.market, []).append(row)
-        state.account_snapshots.append(AccountSnapshot(snapshot_id, self.time, values))
-        state.twap_snapshots.append(TwapSnapshot(snapshot_id, self.time, twaps))
+def take_snapshots(exchange: Exchange, time: int) -> None:
+    """Take the snapshots of account values and TWAPs; they have the same time and id."""
+    snapshot_id = snapshot_name(time)
+    values = _account_values(exchange, snapshot_id, time)
+    twaps: dict[str, list[TwapRow]] = {}
+    for twap in exchange.twaps:
+        if not twap.ended:
+            row = _twap_row(twap, snapshot_id)
+            twaps.setdefault(row.market, []).append(row)
+    exchange.account_snapshots.append(AccountSnapshot(snapshot_id, time, values))
+    exchange.twap_snapshots.append(TwapSnapshot(snapshot_id, time, twaps))
 
 
-@dataclass(frozen=True, slots=True)
-class ValuationEvent:
-    """The time of a valuation."""
-
-    time: int
-
-    def apply(self, state: SimulationState) -> None:
-        """Value every account."""
-        exchange = state.exchange
-        pnl_by_account = _unrealised_by_account(exchange, self.time)
-        prices = {
-            token: exchange.mark_price(coin, self.time)
-            * int(10 ** (MICRO - PERPS[coin].px_decimals))
-            for token, coin in FOLLOWED_PERPS.items()
-        }
-        for account in exchange.accounts:
-            number = account.number
-            totals = exchange.totals[number]
-            unrealised = pnl_by_account[number]
-            perps = sum(exchange.balances[number]) + unrealised
-            perp_pnl = totals.closed + totals.funding - totals.fees + unrealised
-            spot = _value_spot_wallet(state, number, prices)
-            valuation = Valuation(
-                time=self.time,
-                account_value=money_text(perps + spot),
-                pnl=money_text(perp_pnl + spot - state.spot_flows[number]),
-                perp_value=money_text(perps),
-                perp_pnl=money_text(perp_pnl),
-            )
-            state.valuations[number].append(valuation)
-
-
-def valuations_by_user(state: SimulationState) -> dict[str, list[Valuation]]:
-    """Return the valuations of every account, by time."""
-    return {
-        account.address: state.valuations[account.number] for account in state.exchange.accounts
+def value_accounts(exchange: Exchange, time: int) -> None:
+    """Value every account."""
+    # ASSUMED: The operation `portfolio` values a token that came in without a trade at the price of
+    # the next valuation. A stablecoin counts as one dollar. An outcome token counts as half a
+    # dollar.
+    unrealised = exchange.unrealised_pnl(time)
+    prices = {
+        token: exchange.mark_price(coin, time) * int(10 ** (MICRO - PERPS[coin].px_decimals))
+        for token, coin in FOLLOWED_PERPS.items()
     }
+    for number, totals in enumerate(exchange.totals):
+        spot = 0
+        for token, balance in exchange.wallets[number].items():
+            px = 10**MICRO // 2 if token.startswith("+") else prices.get(token, 10**MICRO)
+            spot += balance.balance * px // 10**WEI
+            totals.spot_flow += (balance.ledger - balance.valued) * px // 10**WEI
+            balance.valued = balance.ledger
+        perps = sum(exchange.balances[number]) + unrealised[number]
+        perp_pnl = totals.closed + totals.funding - totals.fees + unrealised[number]
+        valuation = Valuation(
+            time=time,
+            account_value=money_text(perps + spot),
+            pnl=money_text(perp_pnl + spot - totals.spot_flow),
+            perp_value=money_text(perps),
+            perp_pnl=money_text(perp_pnl),
+        )
+        exchange.valuations[number].append(valuation)
 
 
 def snapshot_name(time: int) -> str:
@@ -137,14 +116,11 @@ def _account_values(
 def _position_sums(exchange: Exchange, time: int) -> _Sums:
     """Return unrealised PnL, long and short notional, and margin by account and dex."""
     sums: _Sums = {}
-    for coin, positions in enumerate(exchange.positions):
-        mark, dex = exchange.mark_price(coin, time), DEX_INDEX[coin]
-        for account, (size, entry) in positions.items():
-            pnl, long, short, required = sums.get((account, dex), _NOTHING)
-            pnl += size * (mark - entry_price(size, entry))
-            notional = size * mark
-            required += exact_maintenance(abs(notional), PERPS[coin].tiers)
-            sums[account, dex] = pnl, long + max(notional, 0), short + max(-notional, 0), required
+    for account, coin, notional, gain in exchange.mark_positions(time):
+        key = account, DEX_INDEX[coin]
+        pnl, long, short, required = sums.get(key, _NOTHING)
+        required += exact_maintenance(abs(notional), PERPS[coin].tiers)
+        sums[key] = pnl + gain, long + max(notional, 0), short + max(-notional, 0), required
     return sums
 
 
@@ -225,29 +201,3 @@ def _twap_row(twap: Twap, snapshot_id: str) -> TwapRow:
         trigger_above=twap.trigger_above if twap.waiting else None,
         waiting=twap.waiting,
     )
-
-
-def _unrealised_by_account(exchange: Exchange, time: int) -> defaultdict[int, int]:
-    """Return each account's unrealised PnL over all perps, in micro-dollars."""
-    pnl: defaultdict[int, int] = defaultdict(int)
-    for coin, positions in enumerate(exchange.positions):
-        mark = exchange.mark_price(coin, time)
-        for account, (size, entry) in positions.items():
-            pnl[account] += size * (mark - entry_price(size, entry))
-    return pnl
-
-
-def _value_spot_wallet(state: SimulationState, account: int, prices: dict[str, int]) -> int:
-    """Return the value of a spot wallet, and add what came in without a trade to its flows."""
-    # ASSUMED: The operation `portfolio` values a token that came in without a trade at the price of
-    # the next valuation. A stablecoin counts as one dollar. An outcome token counts as half a
-    # dollar.
-    value = 0
-    for token, balance in state.exchange.wallets[account].items():
-        px = 10**MICRO // 2 if token.startswith("+") else prices.get(token, 10**MICRO)
-        value += balance.balance * px // 10**WEI
-        moved = balance.ledger - state.valued_ledgers[account, token]
-        if moved:
-            state.valued_ledgers[account, token] = balance.ledger
-            state.spot_flows[account] += moved * px // 10**WEI
-    return value

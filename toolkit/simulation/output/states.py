@@ -29,7 +29,6 @@ from toolkit.simulation.engine.margin import (
     is_isolated,
     liquidation_px,
 )
-from toolkit.simulation.engine.spot import cost_unit
 from toolkit.simulation.markets import (
     COLLATERAL,
     DEXES,
@@ -216,7 +215,7 @@ def _mark_position(
 ) -> _MarkedPosition:
     mark = exchange.mark_price(coin, exchange.end_ms)
     leverage = account_leverage(account, coin)
-    margin = initial_margin(abs(size) * mark, leverage)
+    margin = initial_margin(account, coin, abs(size) * mark)
     if isolated := is_isolated(account, coin):
         margin = exchange.margins[coin][account.number] + size * (mark - entry)
     funding = exchange.funding_totals[coin][account.number]
@@ -284,7 +283,7 @@ def _spot_balance(exchange: Exchange, account: int, token: str, amount: int) -> 
     pair = _PAIRS_BY_BASE.get(token)
     cost = 0
     if pair is not None:
-        unit = cost_unit(pair)
+        unit = pair.unit
         cost = exchange.wallets[account][token].current_basis(unit).cost // unit
     is_outcome = token.startswith("+")
     # ASSUMED: The cost of stablecoins, and of tokens that came in without a trade, is 0.

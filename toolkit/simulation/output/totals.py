@@ -1,23 +1,23 @@
 """Totals that the tables of a world must add up to, and one hash of all tables."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from hashlib import sha256
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from toolkit.contract.source_tables import Sources
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.engine.accounts import TokenBalance
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.markets import DEXES
 from toolkit.simulation.quantities import MICRO
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _CHUNK_ROWS: Final = 1_000
+_NO_TABLES: Final = ("start_ms", "now_ms", "label", "simulated", "history")
+_TABLE_NAMES: Final = {"borrow_lend": "borrow and lend", "sub_accounts": "sub-accounts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +53,29 @@ class ExpectedTotals:
     tokens: dict[str, ExpectedTokens]
 
 
-def expected_totals(exchange: Exchange, account: int) -> ExpectedTotals:
-    """Return the totals of one account, by its number, as the exchange has counted them."""
-    totals = exchange.totals[account]
-    unrealised = sum(exchange.unrealised_pnl(account, dex) for dex in range(len(DEXES)))
-    wallet = exchange.wallets[account]
-    return ExpectedTotals(
-        equity_start=Decimal(0),
-        equity_end=_to_decimal(sum(exchange.balances[account]) + unrealised, MICRO),
-        closed_pnl=_to_decimal(totals.closed, MICRO),
-        funding=_to_decimal(totals.funding, MICRO),
-        fees=_to_decimal(totals.fees, MICRO),
-        ledger=_to_decimal(totals.ledger, MICRO),
-        unrealised=_to_decimal(unrealised, MICRO),
-        tokens={token: _expected_tokens(balance) for token, balance in wallet.items()},
-    )
+def expected_totals(exchange: Exchange) -> list[ExpectedTotals]:
+    """Return the totals of all accounts, as the exchange has counted them."""
+    rows = []
+    names = [field.name for field in fields(ExpectedTokens)]
+    for number, unrealised in enumerate(exchange.unrealised_pnl(exchange.end_ms)):
+        totals, equity = exchange.totals[number], sum(exchange.balances[number]) + unrealised
+        tokens = {
+            token: ExpectedTokens(*(_to_decimal(getattr(balance, name), WEI) for name in names))
+            for token, balance in exchange.wallets[number].items()
+        }
+        rows.append(
+            ExpectedTotals(
+                equity_start=Decimal(0),
+                equity_end=_to_decimal(equity, MICRO),
+                closed_pnl=_to_decimal(totals.closed, MICRO),
+                funding=_to_decimal(totals.funding, MICRO),
+                fees=_to_decimal(totals.fees, MICRO),
+                ledger=_to_decimal(totals.ledger, MICRO),
+                unrealised=_to_decimal(unrealised, MICRO),
+                tokens=tokens,
+            )
+        )
+    return rows
 
 
 def compute_digest(sources: Sources) -> str:
@@ -88,58 +96,28 @@ def compute_digest(sources: Sources) -> str:
     return digest.hexdigest()
 
 
-def _expected_tokens(balance: TokenBalance) -> ExpectedTokens:
-    return ExpectedTokens(
-        balance=_to_decimal(balance.balance, WEI),
-        ledger=_to_decimal(balance.ledger, WEI),
-        traded=_to_decimal(balance.traded, WEI),
-        fees=_to_decimal(balance.fees, WEI),
-        gas=_to_decimal(balance.gas, WEI),
-        staked=_to_decimal(balance.staked, WEI),
-    )
-
-
 def _to_decimal(units: int, decimals: int) -> Decimal:
     return Decimal(units).scaleb(-decimals)
 
 
-def _iterate_tables(sources: Sources) -> Iterator[tuple[str, Iterable[object]]]:
+def _iterate_tables(sources: Sources) -> Iterator[tuple[str, Iterable[Any]]]:
     """Yield every table with its name; mappings in the order of their keys."""
     yield "span", (sources.start_ms, sources.now_ms)
-    yield "fills", sources.fills
-    yield "funding", sources.funding
-    yield "ledger", sources.ledger
-    yield "orders", sources.orders
-    yield "approvals", sources.approvals
-    yield "slippage", sources.slippage
-    yield "metas", sorted(sources.metas.items())
-    yield "contexts", sorted(sources.contexts.items())
-    yield "depth", (sources.depth,)
-    for dex, states in sorted(sources.states.items()):
-        yield f"states {dex}", sorted(states.items())
-    yield "unavailable", sorted(sources.unavailable)
-    yield "limits", sorted(sources.limits.items())
-    yield "auctions", sources.auctions
-    for account_snapshot in sources.account_snapshots:
-        yield account_snapshot.snapshot_id, sorted(account_snapshot.values.items())
-    for twap_snapshot in sources.twap_snapshots:
-        yield twap_snapshot.snapshot_id, sorted(twap_snapshot.twaps.items())
-    yield "borrow and lend", sorted(sources.borrow_lend.items())
-    yield "lend interest", sorted(sources.lend_interest.items())
-    yield "delegations", sorted(sources.delegations.items())
-    yield "rewards", sources.rewards
-    yield "spot meta", (sources.spot_meta,)
-    yield "spot contexts", sources.spot_contexts
-    yield "spot states", sorted(sources.spot_states.items())
-    yield "outcome meta", (sources.outcome_meta,)
-    yield "perp dexes", sources.perp_dexes
-    yield "funding rates", sorted(sources.funding_rates.items())
-    yield "books", sorted(sources.books.items())
-    yield "stakes", sorted(sources.stakes.items())
-    yield "stake events", sorted(sources.stake_events.items())
-    yield "stake rewards", sorted(sources.stake_rewards.items())
-    yield "vault equities", sorted(sources.vault_equities.items())
-    yield "sub-accounts", sorted(sources.sub_accounts.items())
-    yield "roles", sorted(sources.roles.items())
-    yield "fees", sorted(sources.fees.items())
-    yield "valuations", sorted(sources.valuations.items())
+    for field in fields(Sources):
+        name, table = field.name, getattr(sources, field.name)
+        if name in _NO_TABLES:
+            continue
+        if name == "states":
+            for dex, states in sorted(table.items()):
+                yield f"states {dex}", sorted(states.items())
+        elif name in ("account_snapshots", "twap_snapshots"):
+            for snapshot in table:
+                rows = snapshot.values if name == "account_snapshots" else snapshot.twaps
+                yield snapshot.snapshot_id, sorted(rows.items())
+        elif isinstance(table, Mapping):
+            yield _TABLE_NAMES.get(name, name.replace("_", " ")), sorted(table.items())
+        elif isinstance(table, frozenset):
+            yield name, sorted(table)
+        else:
+            is_record = table is None or isinstance(table, msgspec.Struct)
+            yield name.replace("_", " "), (table,) if is_record else table
