@@ -3,7 +3,7 @@
 import io
 
 import toolkit as tk
-from toolkit.plots.notebook import root_figure
+from toolkit.plots.figures import root_figure
 
 HOSTILE_NAME = r"$\frac$<b>&"
 

@@ -13,8 +13,14 @@ from matplotlib.patches import Patch
 
 import toolkit as tk
 from tests.plots.figures import HOSTILE_NAME, draw_figure, list_texts, render_png
-from toolkit.plots import alt, themes
-from toolkit.plots.notebook import NotebookAxes, NotebookFigure, recolour_figure, root_figure
+from toolkit.plots import alt
+from toolkit.plots.figures import (
+    NotebookAxes,
+    NotebookFigure,
+    get_theme,
+    recolour_figure,
+    root_figure,
+)
 
 PLOTS = sorted(set(tk.plots.__all__) - {"alt", "use"})
 PLOTS_WITH_PANELS = (
@@ -99,11 +105,9 @@ def test_dark_plots_are_recoloured_light_plots(results):
     for name in PLOTS:
         light, dark = (draw_figure(name, results[name], theme=theme) for theme in ("light", "dark"))
         assert dark.get_facecolor()[0] < 0.5
-        before = list_colours(light)
-        with recolour_figure(light, themes.get_theme("light"), themes.get_theme("dark")):
-            if list_colours(light) != list_colours(dark) or alt(light) != alt(dark):
-                different.append(name)
-        assert list_colours(light) == before
+        recolour_figure(light, get_theme("light"), get_theme("dark"))
+        if list_colours(light) != list_colours(dark) or alt(light) != alt(dark):
+            different.append(name)
     assert different == []
 
 

@@ -27,7 +27,7 @@ def test_plot_of_wrong_frame_names_helper():
         (plots.slippage_fit, rows, r"tk\.slippage\.fit; .* groups"),
         (plots.slippage_heatmap, fills, r"tk\.slippage\.heatmap; .* 'bps'"),
         (plots.waterfall, fills, r"tk\.pnl\.attribution"),
-        (plots.equity_curve, fills, r"realised, pnl\. .*equity"),
+        (plots.equity_curve, fills, r"tk\.pnl\.equity; .*'realised', 'pnl'"),
     ):
         with pytest.raises(MissingColumns, match=named):
             draw(frame)

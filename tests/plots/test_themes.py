@@ -9,7 +9,7 @@ from matplotlib.image import imread
 
 import toolkit as tk
 from tests.plots.figures import draw_figure, list_texts
-from toolkit.plots.notebook import root_figure
+from toolkit.plots.figures import root_figure
 
 
 @pytest.fixture(autouse=True)

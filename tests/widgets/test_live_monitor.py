@@ -8,13 +8,14 @@ import pytest
 import toolkit as tk
 from tests.widgets.fetchers import CannedFetcher
 from toolkit.errors import NotReady, Unreachable
-from toolkit.widgets.fetcher import limit_calls
-from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
-from toolkit.widgets.monitor_view import (
+from toolkit.widgets.live_monitor import (
+    LiveMonitor,
     MonitorRequest,
     MonitorView,
     ViewPart,
+    limit_calls,
     list_problems,
+    live_monitor,
     monitor_html,
     monitor_view,
 )

@@ -1,6 +1,7 @@
 """The slippage explorer: the curve, what it says in words, the cell that reproduces it."""
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -8,8 +9,13 @@ import pytest
 from tests.widgets.fetchers import CannedFetcher, run_on_thread
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import ServiceDown
-from toolkit.widgets.slippage_explorer import SlippageExplorer, slippage_explorer
-from toolkit.widgets.slippage_view import SlippageRequest, slippage_view
+from toolkit.fetch.market import slippage_history
+from toolkit.widgets.slippage_explorer import (
+    SlippageExplorer,
+    SlippageRequest,
+    slippage_explorer,
+    slippage_view,
+)
 
 NOW = 1_759_276_800_000  # 2025-10-01
 
@@ -36,14 +42,18 @@ def canned():
     return CannedFetcher({"slippage_history": samples})
 
 
+def fetcher(canned):
+    return partial(canned, slippage_history)
+
+
 @pytest.fixture
 def explorer(canned):
-    with SlippageExplorer(SlippageRequest("BTC"), ["BTC", "ETH"], canned, lambda: NOW) as result:
+    with SlippageExplorer(SlippageRequest("BTC"), ["BTC", "ETH"], fetcher(canned), NOW) as result:
         yield result
 
 
 def test_view_has_every_size(canned):
-    view = slippage_view(SlippageRequest("BTC", 10_000, "buy", "1d"), canned, NOW)
+    view = slippage_view(SlippageRequest("BTC", 10_000, "buy", "1d"), fetcher(canned), NOW)
     assert view.curve["amount_usd"].tolist() == [float(amount) for amount in AMOUNTS]
     # Ranks of four samples: q50 is the 2nd of 1, 2, 3, 4 bps; q90 the 4th. 2 bps of 10,000 is 2.
     assert view.headline == (
@@ -56,7 +66,7 @@ def test_view_has_every_size(canned):
 
 
 def test_headline_names_thin_book(canned):
-    view = slippage_view(SlippageRequest("BTC", 1_000_000, "sell"), canned, NOW)
+    view = slippage_view(SlippageRequest("BTC", 1_000_000, "sell"), fetcher(canned), NOW)
     # Three of four samples have a cost, so the 90 % quantile falls among the missing.
     assert view.headline == (
         "Selling 1M USD of BTC at once costs 4.00 bps in the median, 400.00 USD. "
@@ -66,7 +76,7 @@ def test_headline_names_thin_book(canned):
 
 def test_headline_says_no_samples(canned):
     canned.answers["slippage_history"] = samples("BTC", 1e4)[:0]
-    view = slippage_view(SlippageRequest("BTC"), canned, NOW)
+    view = slippage_view(SlippageRequest("BTC"), fetcher(canned), NOW)
     assert view.headline == "There are no samples of 10k USD of BTC in this period."
     assert "no samples" in view.html
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from toolkit import plots
-from toolkit.plots import themes
+from toolkit.plots import figures
 from toolkit.widgets import view_html
 from toolkit.widgets.svg import draw_svg
 
@@ -31,9 +31,9 @@ def test_svg_has_no_fixed_colours(drawn):
     used = set(re.findall(r"var\((--tk-\w+)\)", drawn))
     assert used
     for theme in ("light", "dark"):
-        named = {f"--tk-{name}" for name in themes.COLOUR_NAMES}
+        named = {f"--tk-{name}" for name in figures.COLOUR_NAMES}
         assert used <= named
-        assert f"--tk-text:{themes.get_theme(theme).text};" in view_html.STYLE
+        assert f"--tk-text:{figures.get_theme(theme).text};" in view_html.STYLE
 
 
 def test_svg_ids_are_unique(drawn):

@@ -1,9 +1,11 @@
 """Threads of widgets: of several requests the newest is shown; polling stops at once."""
 
 import threading
+from typing import NamedTuple
 
 from tests.widgets.fetchers import Gate, run_on_thread
-from toolkit.widgets.threads import NewestRequestWorker, Poller
+from toolkit.widgets.live_monitor import LiveMonitor, MonitorRequest
+from toolkit.widgets.panel import Explorer
 
 
 def alive(name):
@@ -14,127 +16,112 @@ def alive(name):
     return [thread for thread in threading.enumerate() if thread.name == name]
 
 
+class View(NamedTuple):
+    """A view of a request; its code is the name of the request."""
+
+    code: str
+
+
+def explorer_of(compute):
+    """Return an explorer; a request is a list, so each is a new object."""
+    return Explorer([], lambda request: (compute(request[0]), ""))
+
+
 def test_newest_request_replaces_waiting():
-    gate, answered, shown = Gate(), [], []
+    gate, answered = Gate(), []
 
-    def answer(request, wanted):
-        answered.append(request)
-        if request == "first":
+    def compute(name):
+        answered.append(name)
+        if name == "first":
             gate.wait()
-        if wanted():
-            shown.append(request)
+        return View(name)
 
-    newest = NewestRequestWorker(answer)
-    newest.ask("first")
+    explorer = explorer_of(compute)
+    assert explorer.settle()
+    explorer._ask(["first"])
     assert gate.reached.wait(20)
-    for request in ("second", "third", "fourth"):
-        run_on_thread(lambda request=request: newest.ask(request) or True)
+    for name in ("second", "third", "fourth"):
+        run_on_thread(lambda name=name: explorer._ask([name]) or True)
+    assert not explorer.settle(0)
+    assert explorer.view is None
     gate.opened.set()
-    assert newest.settle(20)
-    assert answered == ["first", "fourth"]
-    assert shown == ["fourth"]
-
-
-def test_dropped_request_is_not_shown():
-    gate, shown = Gate(), []
-
-    def answer(request, wanted):
-        gate.wait()
-        if wanted():
-            shown.append(request)
-
-    newest = NewestRequestWorker(answer)
-    newest.ask("a")
-    assert gate.reached.wait(20)
-    newest.drop()
-    gate.opened.set()
-    assert newest.settle(20)
-    assert shown == []
-
-
-def test_thread_ends_without_requests():
-    newest = NewestRequestWorker(lambda request, wanted: None)
-    for number in range(50):
-        newest.ask(number)
-    assert newest.settle(20)
+    assert explorer.settle(20)
     assert alive("widget view") == []
+    assert answered == ["first", "fourth"]
+    assert explorer.code == "fourth"
+
+
+def test_request_of_closed_explorer_is_not_shown():
+    gate = Gate()
+    explorer = explorer_of(lambda name: gate.wait() or View(name))
+    explorer._ask(["a"])
+    assert gate.reached.wait(20)
+    explorer.close()
+    gate.opened.set()
+    assert explorer.settle(20)
+    assert explorer.view is None
 
 
 class Looks:
-    """Counts looks; a test waits for as many as it needs."""
+    """Counts updates; a test waits for as many as it needs."""
 
     def __init__(self):
         self.changed = threading.Condition()
         self.count = 0
-        self.ended = threading.Event()
 
-    def __call__(self, wanted):
-        with self.changed:
-            self.count += 1
-            self.changed.notify_all()
+    def __call__(self, function, /, *_, **__):
+        if function.__name__ == "current_depth":
+            with self.changed:
+                self.count += 1
+                self.changed.notify_all()
+        raise OSError("no answer")
 
     def reach(self, count):
         with self.changed:
             return self.changed.wait_for(lambda: self.count >= count, 20)
 
 
-def poller(look, seconds=0.001, most=10**6, on_end=lambda: None):
-    return Poller(look, lambda: seconds, most=most, on_end=on_end)
+def monitor_of(fetch, every="60s", **options):
+    return LiveMonitor(MonitorRequest("BTC"), ["BTC", "ETH"], every, fetch, lambda: 0, **options)
 
 
-def test_poller_repeats_until_stop():
+def test_monitor_repeats_until_stop():
     looks = Looks()
-    polling = poller(looks)
-    polling.start()
-    assert looks.reach(5)
-    assert polling.running
-    polling.stop()
-    assert not polling.running
+    with monitor_of(looks, "1s").start() as monitor:
+        assert looks.reach(2)
+        assert monitor.running
+        assert not monitor.stop().running
+    assert alive("poll") == []
 
 
 def test_stop_does_not_wait():
-    gate, shown = Gate(), []
+    gate = Gate()
 
-    def look(wanted):
+    def fetch(function, /, *_, **__):
         gate.wait()
-        if wanted():
-            shown.append("an answer")
+        raise OSError("an answer")
 
-    polling = poller(look, seconds=3_600)
-    polling.start()
+    monitor = monitor_of(fetch).start()
     assert gate.reached.wait(20)
-    assert run_on_thread(lambda: polling.stop() or True)  # returns, though an answer is awaited
+    assert run_on_thread(monitor.stop)  # returns, though an answer is awaited
     gate.opened.set()
-    assert (alive("poll"), shown) == ([], [])
+    assert (alive("poll"), monitor.view) == ([], None)
 
 
 def test_restart_uses_one_thread():
     looks = Looks()
-    polling = poller(looks, seconds=3_600)
+    monitor = monitor_of(looks)
     for _ in range(3):
-        polling.start()
-        polling.start()
+        assert monitor.start().start().running
         assert looks.reach(1)
-        polling.stop()
-    polling.start()
-    assert len([t for t in threading.enumerate() if t.name == "poll" and t.is_alive()]) <= 4
-    polling.stop()
+        monitor.stop()
+    assert alive("poll") == []
 
 
-def test_wake_ends_pause():
+def test_monitor_ends_after_limit():
     looks = Looks()
-    polling = poller(looks, seconds=3_600)
-    polling.start()
-    assert looks.reach(1)
-    polling.wake()
-    assert looks.reach(2)
-    polling.stop()
-
-
-def test_poller_ends_after_limit():
-    looks = Looks()
-    polling = poller(looks, most=3, on_end=looks.ended.set)
-    polling.start()
-    assert looks.ended.wait(20)
-    assert looks.count == 3
-    assert not polling.running
+    monitor = monitor_of(looks, "1s", most=2).start()
+    assert alive("poll") == []
+    assert looks.count == 2
+    assert not monitor.running
+    assert monitor._switch.description == "Start"

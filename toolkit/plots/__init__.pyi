@@ -7,12 +7,15 @@ from .builders import builder_routing as builder_routing
 from .builders import lifetime_value as lifetime_value
 from .depth import depth_profile as depth_profile
 from .depth import resilience as resilience
-from .equity import equity_curve as equity_curve
-from .equity import positions_over_time as positions_over_time
+from .execution import counterparties as counterparties
+from .execution import impact as impact
 from .execution import maker_days as maker_days
 from .execution import markout as markout
 from .execution import shortfall as shortfall
 from .execution import spreads as spreads
+from .execution import toxicity as toxicity
+from .figures import alt as alt
+from .figures import use as use
 from .funding import basis as basis
 from .funding import carry as carry
 from .funding import funding_accrual as funding_accrual
@@ -21,7 +24,6 @@ from .funding import funding_over_time as funding_over_time
 from .liquidations import cascade as cascade
 from .liquidations import liquidation_history as liquidation_history
 from .liquidations import liquidation_map as liquidation_map
-from .notebook import alt as alt
 from .orders import fill_probability as fill_probability
 from .orders import fill_times as fill_times
 from .orders import order_mix as order_mix
@@ -31,6 +33,8 @@ from .performance import leaderboard as leaderboard
 from .performance import return_calendar as return_calendar
 from .performance import skill as skill
 from .pnl import cumulative_pnl as cumulative_pnl
+from .pnl import equity_curve as equity_curve
+from .pnl import positions_over_time as positions_over_time
 from .pnl import trip_returns as trip_returns
 from .pnl import waterfall as waterfall
 from .slippage import slippage_curve as slippage_curve
@@ -39,10 +43,6 @@ from .slippage import slippage_heatmap as slippage_heatmap
 from .staking import auction_line as auction_line
 from .staking import validator_ranks as validator_ranks
 from .staking import validator_yields as validator_yields
-from .themes import use as use
-from .trades import counterparties as counterparties
-from .trades import impact as impact
-from .trades import toxicity as toxicity
 from .twaps import twap_adherence as twap_adherence
 from .twaps import twap_pressure as twap_pressure
 from .twaps import twap_quality as twap_quality

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Look, PanelLook
 
-_ALL: Final = "all"
 _NOT_GROUPS: Final = {
     "time", "size", "accounts", "positions", "missing", "long_usd", "short_usd", "net_share", "low",
     "high", "long_accounts", "gain_bps", "crowded_side", "effective_accounts", "top_share",
@@ -95,15 +94,10 @@ def migration_map(migration: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     panel = style.open_panel(migration, look, (6.4, 4.4))
     rows = style.not_empty(migration[migration["accounts"] > 0])
     # The classes are in their order in the result, which has all of them.
-    classes = dict.fromkeys([*migration["from_class"], *migration["to_class"]])
-    wide: Any = rows.pivot(index="from_class", columns="to_class")
-    first, second = (
-        [name for name in classes if name in names]
-        for names in (wide.index, wide["accounts"].columns)
-    )
-    share, count = (
-        wide[name].reindex(index=first, columns=second).fillna(0) for name in ("share", "accounts")
-    )
+    ends = ["from_class", "to_class"]
+    classes = pd.CategoricalDtype([*dict.fromkeys(migration[ends].to_numpy().ravel("F"))])
+    wide: Any = rows.astype(dict.fromkeys(ends, classes)).pivot(index=ends[0], columns=ends[1])
+    share, count = (wide[name].fillna(0) for name in ("share", "accounts"))
     texts = count.map(lambda number: f"{number:,.0f}" if number else "")
     panel.draw_cells(share, texts, ("background", "good"), 0, 1, fontsize=9)
     panel.ax.tick_params(axis="x", rotation=20 if count.shape[1] > 5 else 0)
@@ -162,47 +156,44 @@ def positioning(positioning: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure 
     for group in groups:
         axes.check_one_part("positioning", group, "positioning", rows, [group])
     panels = style.open_panels(rows, look, (7.2, 4.6), heights=(1.7, 1))
-    name = axes.group_name(tuple(rows[group].iloc[0] for group in groups)) or "all coins"
-    sizes = [size for size in dict.fromkeys(rows["size"]) if size != _ALL] or [_ALL]
+    name = ", ".join(str(rows[group].iloc[0]) for group in groups) or "all coins"
+    sizes = [size for size in dict.fromkeys(rows["size"]) if size != "all"] or ["all"]
     axes.check_drawable(len(sizes), axes.MAX_LINES, "size classes")
-    is_series = "time" in rows and rows["time"].nunique() > 1
-    (_draw_series if is_series else _draw_moment)(panels, rows, sizes)
+    upper, *others = panels
+    last = rows[rows["time"] == rows["time"].max()] if "time" in rows else rows
+    if "time" in rows and rows["time"].nunique() > 1:
+        for number, size in enumerate(sizes):
+            own = rows[rows["size"] == size].sort_values("time")
+            line = upper.line_style(number, marks=False)
+            low, high, share = (100 * own[name] for name in ("low", "high", "net_share"))
+            upper.draw_band(own["time"], low, high, line["color"], alpha=0.12)
+            label = f"{size} (n = {int(own['accounts'].max()):,})"
+            for panel, values in zip(panels, (share, own["gain_bps"] / 100), strict=False):
+                panel.ax.plot(own["time"], values, **line, linewidth=1.7, label=label)
+        panels[-1].set_time_axis(rows["time"])
+    else:
+        theme, table, places = upper.theme, rows.set_index("size").loc[sizes], range(len(sizes))
+        shares = 100 * table[["net_share", "low", "high"]].set_axis(axes.INTERVAL, axis=1)
+        upper.draw_errors(
+            places, shares, fmt="o", color=theme.good, markersize=6, capsize=4,
+            label=f"{table['accounts'].sum():,} accounts",
+        )  # fmt: skip
+        for panel in others:
+            gain = table["gain_bps"].to_numpy(np.float64) / 100
+            colours = [theme.good if value >= 0 else theme.bad for value in gain]
+            panel.ax.bar(places, gain, width=0.5, color=colours, linewidth=0)
+        counts = table.groupby(level=0, sort=False)["accounts"].max().astype(int)
+        panels[-1].ax.set_xticks(places, [f"{size}\n(n = {counts[size]:,})" for size in sizes])
+        panels[-1].ax.set(xlim=(-0.6, len(sizes) - 0.4), xlabel="size of the account, USD")
     for panel, label in zip(panels, ("net long share, %", "gain since entry, %"), strict=False):
         panel.add_zero_line(is_edge=True)
         panel.label_axes(y=label, y_ticks=formats.signed_number)
-    panels[0].add_legend(3)
-    panels[0].set_title(name, right=True)
-    last = rows[rows["time"] == rows["time"].max()] if "time" in rows else rows
+    upper.add_legend(3)
+    upper.set_title(name, right=True)
     parts = [
         f"{row['size']}: {formats.percent_share(row['net_share'])} net long, "
         f"{int(row['accounts']):,} accounts, {row['effective_accounts']:.1f} effective ones on the "
         f"{row['crowded_side']} side"
         for row in last[last["size"].isin(sizes)].to_dict("records")
     ]
-    return panels[0].finish(f"Positioning of {name} by size of accounts. {'; '.join(parts)}.")
-
-
-def _draw_series(panels: list[axes.Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
-    for number, size in enumerate(sizes):
-        own = rows[rows["size"] == size].sort_values("time")
-        line = panels[0].line_style(number, marks=False)
-        low, high, share = (100 * own[name] for name in ("low", "high", "net_share"))
-        panels[0].draw_band(own["time"], low, high, line["color"], alpha=0.12)
-        label = f"{size} (n = {int(own['accounts'].max()):,})"
-        for panel, values in zip(panels, (share, own["gain_bps"] / 100), strict=False):
-            panel.ax.plot(own["time"], values, **line, linewidth=1.7, label=label)
-    panels[-1].set_time_axis(rows["time"])
-
-
-def _draw_moment(panels: list[axes.Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
-    theme, table, places = panels[0].theme, rows.set_index("size").loc[sizes], np.arange(len(sizes))
-    share = 100 * table[["net_share", "low", "high"]].rename(columns={"net_share": "estimate"})
-    label, look = f"{table['accounts'].sum():,} accounts", {"markersize": 6, "capsize": 4}
-    panels[0].draw_errors(places, share, fmt="o", color=theme.good, label=label, **look)
-    for panel in panels[1:]:
-        gain = table["gain_bps"].to_numpy(np.float64) / 100
-        colours = [theme.good if value >= 0 else theme.bad for value in gain]
-        panel.ax.bar(places, gain, width=0.5, color=colours, linewidth=0)
-    counts = table.groupby(level=0, sort=False)["accounts"].max().astype(int)
-    panels[-1].ax.set_xticks(places, [f"{size}\n(n = {counts[size]:,})" for size in sizes])
-    panels[-1].ax.set(xlim=(-0.6, len(sizes) - 0.4), xlabel="size of the account, USD")
+    return upper.finish(f"Positioning of {name} by size of accounts. {'; '.join(parts)}.")

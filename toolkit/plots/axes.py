@@ -12,11 +12,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from toolkit.arrays import Ints
-from toolkit.plots.notebook import root_figure
-from toolkit.plots.themes import SETTINGS, Theme, colour_map
+from toolkit.plots.figures import SETTINGS, Theme, colour_map, root_figure
 
 MAX_LINES: Final = 6
 """How many lines of one figure can be told apart."""
+
+INTERVAL: Final = ["estimate", "low", "high"]
+"""Columns of an estimate and the ends of its interval."""
 
 PERIOD_LENGTHS: Final = {
     "hour": pd.Timedelta(hours=1),
@@ -69,11 +71,6 @@ class Panel(NamedTuple):
         self.ax.set_axis_off()
         middle: Any = {"ha": "center", "va": "center", "transform": self.ax.transAxes}
         self.ax.text(0.5, 0.5, text, color=self.theme.muted, **middle)
-
-    def no_data(self, subject: str) -> Axes:
-        """Write that there is no data; return the axes."""
-        self.write_note("no data")
-        return self.finish(f"{subject}: no data.")
 
     def line_style(self, number: int, *, marks: bool = True) -> dict[str, Any]:
         """Return the look of the line with a number from 0 to 5; odd ones have hollow markers."""
@@ -136,7 +133,7 @@ class Panel(NamedTuple):
 
     def draw_errors(self, x: Any, rows: pd.DataFrame, **options: Any) -> None:
         """Draw estimates as marks, with their intervals upwards and downwards."""
-        value, low, high = (rows[name].to_numpy(np.float64) for name in ("estimate", "low", "high"))
+        value, low, high = rows[INTERVAL].to_numpy(np.float64).T
         reach = np.maximum(np.nan_to_num([value - low, high - value]), 0.0)
         self.ax.errorbar(x, value, yerr=reach, **options)
 
@@ -274,11 +271,6 @@ def is_simulated(frame: pd.DataFrame) -> bool:
     return bool(frame.attrs.get("toolkit", {}).get("simulated", False))
 
 
-def group_name(keys: object) -> str:
-    """Return the key of a pandas group as text."""
-    return ", ".join(map(str, keys)) if isinstance(keys, tuple) else str(keys)
-
-
 def split_groups(
     rows: pd.DataFrame, not_keys: Iterable[str], whole: str = ""
 ) -> list[tuple[str, pd.DataFrame]]:
@@ -287,7 +279,7 @@ def split_groups(
     if not keys:
         return [(whole, rows)]
     groups = rows.groupby(keys, sort=True, dropna=False)
-    return [(group_name(key), own) for key, own in groups]
+    return [(", ".join(map(str, key)), own) for key, own in groups]
 
 
 def check_drawable(count: int, most: int, what: str) -> None:

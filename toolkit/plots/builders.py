@@ -49,16 +49,21 @@ def builder_routing(routing: pd.DataFrame, **look: Unpack[style.PanelLook]) -> A
     >>> [text.get_text() for text in builder_routing(rows).get_yticklabels()]
     ['BTC']
     """
-    rows = _name_rows(routing)
+    key, rows = routing.iloc[:, 0], routing
+    if pd.api.types.is_datetime64_any_dtype(key.dtype):
+        pattern = "%d %b, %H:%M" if key.name == "hour" else "%d %b"
+        rows = rows.assign(name=key.dt.strftime(pattern)).head(_MOST)
+    elif key.name == "fills":
+        rows = rows.assign(name="all")
+    else:
+        rows = rows.assign(name=[formats.short_name(str(value)) for value in key])
+        rows = rows.nlargest(_MOST, "volume")
+    rows, total = rows.iloc[::-1], rows["volume"].sum()  # the first row is at the top
     panel = style.open_panel(routing, look, (7.2, 1.6 + 0.27 * max(4, len(rows))))
-    theme, total, parts = (
-        panel.theme,
-        rows["volume"].sum(),
-        rows[[*_ROUTES]].rename(columns=_ROUTES),
-    )
-    at = panel.name_rows(rows["name"].tolist())
+    theme, parts = panel.theme, rows[[*_ROUTES]].rename(columns=_ROUTES)
     panel.stack_bars(
-        at, parts, (theme.good, theme.bad, theme.accent, theme.muted), 0.64,
+        panel.name_rows(rows["name"].tolist()), parts,
+        (theme.good, theme.bad, theme.accent, theme.muted), 0.64,
         horizontal=True, hatches=(None, "///", "...", "xxx"),
     )  # fmt: skip
     panel.ax.xaxis.set_major_locator(MaxNLocator(6))
@@ -67,18 +72,6 @@ def builder_routing(routing: pd.DataFrame, **look: Unpack[style.PanelLook]) -> A
     words = ", ".join(f"{name} {share:.0%}" for name, share in sums.items())
     usd = formats.usd_amount(total)
     return panel.finish(f"Where the users of a builder traded {usd} USD: {words}.")
-
-
-def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows to draw from bottom to top, with their names."""
-    key = routing.iloc[:, 0]
-    if key.name == "fills":
-        return routing.assign(name="all")
-    if pd.api.types.is_datetime64_any_dtype(key.dtype):
-        pattern = "%d %b, %H:%M" if key.name == "hour" else "%d %b"
-        return routing.assign(name=key.dt.strftime(pattern)).iloc[::-1].tail(_MOST)
-    rows = routing.assign(name=[formats.short_name(str(value)) for value in key])
-    return rows.nlargest(_MOST, "volume").iloc[::-1]
 
 
 @style.draws_result("Users of a builder")

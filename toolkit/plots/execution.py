@@ -1,13 +1,16 @@
-"""Execution: price changes after fills, half spreads, shortfall, and the days of a maker."""
+"""Execution: gains after fills, spreads, shortfall, maker days, impact, counterparties."""
 
-from typing import Any, Final, Unpack
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from toolkit.execution import Markout, Shortfall, Spreads
+from toolkit.execution import Impact, Markout, Shortfall, Spreads
 from toolkit.plots import axes, formats, style
+from toolkit.plots.style import Look, PanelLook
 
 _NOT_KEYS: Final = ("seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",
         "age_seconds")  # fmt: skip
@@ -20,6 +23,9 @@ _DAY_PARTS: Final = {
     "costs": "fees and rebates",
     "funding": "funding",
 }
+_UNIT: Final = 0.01  # share of a day's volume at which the law is stated
+_MOST_NAMES: Final = 8
+_MOST_RANKED: Final = 20
 
 
 def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -38,7 +44,7 @@ def _bps_text(row: dict[Any, Any]) -> str:
 
 
 @style.draws_result("Gain after fills")
-def markout(markout: Markout, **look: Unpack[style.PanelLook]) -> Axes:
+def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
     """Draw the gain of fills from later prices, with intervals.
 
     Parameters
@@ -104,7 +110,7 @@ def markout(markout: Markout, **look: Unpack[style.PanelLook]) -> Axes:
 
 
 @style.draws_result("Spreads of fills")
-def spreads(spreads: Spreads, **look: Unpack[style.PanelLook]) -> Axes:
+def spreads(spreads: Spreads, **look: Unpack[PanelLook]) -> Axes:
     """Draw effective and realised half spreads and price impact, with intervals.
 
     Parameters
@@ -161,7 +167,7 @@ def spreads(spreads: Spreads, **look: Unpack[style.PanelLook]) -> Axes:
 
 
 @style.draws_result("Implementation shortfall")
-def shortfall(shortfall: Shortfall, **look: Unpack[style.PanelLook]) -> Axes:
+def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
     """Draw the parts of the implementation shortfall, with intervals.
 
     Parameters
@@ -220,7 +226,7 @@ def shortfall(shortfall: Shortfall, **look: Unpack[style.PanelLook]) -> Axes:
 
 
 @style.draws_result("Days")
-def maker_days(days: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
+def maker_days(days: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw what a maker earned and lost on each day, and the net.
 
     Parameters
@@ -266,3 +272,221 @@ def maker_days(days: pd.DataFrame, **look: Unpack[style.PanelLook]) -> Axes:
     sums = parts.sum(min_count=1).dropna().items()
     words = ", ".join(f"{label} {formats.usd_amount(usd, signed=True)}" for label, usd in sums)
     return panel.finish(f"{len(days)} days: {words} USD.")
+
+
+@overload
+def impact(impact: Impact, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
+@overload
+def impact(impact: Impact, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_result("Price impact")
+def impact(impact: Impact, **look: Unpack[PanelLook]) -> Figure | Axes:
+    """Draw price impact by size of orders, the response by lag, and how sides follow each other.
+
+    Parameters
+    ----------
+    impact : Impact
+        `tk.execution.impact`.
+    ax : Axes, optional
+        Axes to draw the impact by size on, without the other panels.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Figure or Axes
+        A new figure with three panels; or `ax`, with the first. Left: mean impact in basis points
+        over the share of a day's volume, with intervals, the fitted law and a square root; both
+        axes are logarithmic if all means are positive. Middle: response and kernel over the lag.
+        Right: autocorrelation of the sides of orders. Bands are intervals.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import execution
+    >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)
+    >>> fills = pd.DataFrame({"oid": [1, 2, 3], "coin": "XYZ", "px": 100.0, "sz": [1.0, 4.0, 16.0],
+    ...     "side": "B", "crossed": True, "time": ms(1_000, 101_000, 201_000)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100, 100.01, 100, 100.02, 100, 100.04],
+    ...     "time": ms(0, 2_000, 100_000, 102_000, 200_000, 202_000)})
+    >>> len(impact(execution.impact(fills, mids)).axes)
+    3
+    """
+    style.not_empty(impact.sizes)
+    panels = style.open_panels(impact.params, look, (10.2, 3.5), widths=(1.25, 1, 0.9))
+    words = _draw_law(panels[0], impact)
+    for panel in panels[1:2]:
+        _draw_lags(panel, 0, impact.lags, "response_bps", "response")
+        _draw_lags(panel, 1, impact.lags, "kernel_bps", "kernel (own part)")
+        panel.label_axes(y="price change, bps", y_ticks=formats.signed_number)
+    for panel in panels[2:]:
+        _draw_lags(panel, 2, impact.lags, "autocorrelation", "same side again")
+        panel.label_axes(y="autocorrelation of sides")
+    for panel in panels[1:]:
+        panel.add_zero_line(is_edge=True)
+        panel.ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+        panel.label_axes("lag, orders", legend=1)
+    return panels[0].finish(words)
+
+
+def _draw_law(panel: axes.Panel, found: Impact) -> str:
+    """Draw the mean impact by size and the fitted law; return the law in words."""
+    ax, theme, sizes = panel.ax, panel.theme, found.sizes
+    share, mean = (sizes[name].to_numpy(np.float64) for name in ("share", "estimate"))
+    is_log = bool((mean > 0).all())
+    shares = np.geomspace(share.min() / 1.3, share.max() * 1.3, 60)
+    rows = found.params.set_index("name")
+    exponent, *ends = rows.loc["exponent", ["estimate", "low", "high"]].to_numpy(np.float64)
+    words = f"Price impact of {found.n:,} orders: no law fits."
+    if np.isfinite(exponent):
+        interval = f" ({ends[0]:.2f} to {ends[1]:.2f})" if pd.notna(ends[0]) else ""
+        label = f"fitted: exponent {exponent:.2f}{interval}"
+        law = found["impact_bps"] * (shares / _UNIT) ** exponent
+        ax.plot(shares, law, color=theme.good, linewidth=1.8, label=label)
+        root = found["root_bps"]
+        if not is_log or root > 0:
+            square = root * (shares / _UNIT) ** 0.5
+            ax.plot(shares, square, "--", color=theme.bad, linewidth=1.4, label="square root")
+        words = (
+            f"Price impact of {found.n:,} orders grows with their size to the power of "
+            f"{exponent:.2f}{interval}. An order of 1 % of a day's volume moves the price by "
+            f"{formats.basis_points(found['impact_bps'])} bps."
+        )
+    marks = {"linestyle": "", "marker": "o", "markersize": 5, "capsize": 3, "linewidth": 1.2}
+    least = 0.2 * mean.min() if is_log else -np.inf
+    rows = sizes.assign(low=sizes["low"].clip(lower=least))
+    panel.draw_errors(share, rows, color=theme.text, label="mean of orders of a size", **marks)
+    ax.set_xscale("log")
+    if is_log:
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=0.45 * mean.min())
+        axes.set_log_ticks(ax.yaxis, formats.plain_number)
+    else:
+        panel.add_zero_line()
+        ax.yaxis.set_major_formatter(formats.signed_number)
+    axes.set_log_ticks(ax.xaxis, lambda share, _: f"{100 * share:g} %", decades=True)
+    x = "size of the order, share of a day's volume"
+    panel.label_axes(x, "price impact, bps", legend=1)
+    return words
+
+
+def _draw_lags(panel: axes.Panel, number: int, lags: pd.DataFrame, column: str, label: str) -> None:
+    line, name, x = panel.line_style(number), column.removesuffix("_bps"), lags["lag"]
+    panel.ax.plot(x, lags[column], **line, markersize=3, linewidth=1.6, label=label)
+    panel.draw_band(x, lags[f"{name}_low"], lags[f"{name}_high"], line["color"])
+
+
+@style.draws_result("Who trades against whom")
+def counterparties(pairs: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+    """Draw what takers gained from makers: one cell for each pair.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        `tk.execution.counterparties`. The eight takers and the eight makers with the largest
+        volume are drawn.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        Rows are takers, columns are makers. The shade and the first number are the gain of the
+        taker in basis points, the second number is the volume in USD.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> pairs = pd.DataFrame({"taker": ["0xa"], "maker": ["0xb"], "volume_usd": [200.0],
+    ...     "gain_bps": [50.0]})
+    >>> counterparties(pairs).get_ylabel()
+    'taker'
+    """
+    names = pairs[["taker", "maker"]].map(
+        lambda name: formats.short_name(name) if isinstance(name, str) else "not known"
+    )
+    rows = pairs.assign(taker=names["taker"], maker=names["maker"])
+    takers, makers = (
+        rows.groupby(side)["volume_usd"].sum().sort_values(ascending=False, kind="stable")
+        .head(_MOST_NAMES).index.tolist()
+        for side in ("taker", "maker")
+    )  # fmt: skip
+    size = (1.9 + 0.85 * max(3, len(makers)), 1.5 + 0.42 * max(3, len(takers)))
+    panel = style.open_panel(pairs, look, size)
+    gains, volumes = (
+        rows.drop_duplicates(["taker", "maker"]).pivot(index="taker", columns="maker", values=name)
+        .reindex(index=takers, columns=makers).astype("float64")
+        for name in ("gain_bps", "volume_usd")
+    )  # fmt: skip
+    texts = np.full(gains.shape, "", dtype=object)
+    for place in np.argwhere(volumes.notna()):
+        gain, volume = gains.iloc[*place], volumes.iloc[*place]
+        known = "no price" if not np.isfinite(gain) else formats.signed_number(round(gain, 1))
+        texts[*place] = f"{known}\n{formats.short_usd(float(f'{volume:.3g}'))}"
+    # Gains and losses have the same scale of shades.
+    most = float(np.nan_to_num(gains.abs().to_numpy(), posinf=0.0).max()) or 1.0
+    scale = ("bad", "background", "good"), -most, most
+    panel.draw_cells(gains, texts, *scale, fontsize=7.5, rotation=30)
+    x = "maker; cells: gain of the taker in bps (below 0: a loss), and volume in USD"
+    panel.label_axes(x, "taker")
+    top = rows.iloc[0]
+    return panel.finish(
+        f"Who trades against whom: {len(rows)} pairs. The largest is {top['taker']} taking from "
+        f"{top['maker']}: {formats.usd_amount(top['volume_usd'])} USD, gain of the taker "
+        f"{formats.signed_number(round(top['gain_bps'], 2))} bps."
+    )
+
+
+@style.draws_result("Gain after trades by account")
+def toxicity(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+    """Draw how far prices follow the trades of each account, the most toxic at the top.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        `tk.execution.toxicity`. The first 20 names are drawn.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        One row per name: the measured gain as a hollow dot, the gain after shrinkage as a full dot
+        with its interval, in basis points.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ranking = pd.DataFrame({"name": ["0xa"], "fills": [9], "gain_bps": [3.0],
+    ...     "shrunk_bps": [2.0], "low": [1.0], "high": [3.0]})
+    >>> toxicity(ranking).get_xlabel()
+    'gain after the trade, bps (below 0: a loss)'
+    """
+    rows = ranking.head(_MOST_RANKED)
+    style.not_empty(rows["gain_bps"].dropna())
+    panel = style.open_panel(ranking, look, (7.2, max(1.9, 0.27 * len(rows) + 1.1)))
+    texts = [
+        f"{formats.short_name(str(name)) if pd.notna(name) else 'no name'} ({fills:,})"
+        for name, fills in zip(rows["name"], rows["fills"], strict=True)
+    ]
+    at = panel.name_rows(texts, from_top=True)
+    panel.add_zero_line(vertical=True)
+    panel.draw_measured(rows["gain_bps"])
+    if rows["shrunk_bps"].notna().any():
+        label = "after shrinkage, with interval"
+        panel.draw_intervals(at, rows, "shrunk_bps", panel.theme.bad, label=label)
+    panel.label_axes("gain after the trade, bps (below 0: a loss)", "name (fills)", legend=2)
+    gain = formats.signed_number(round(rows["gain_bps"].iloc[0], 2))
+    return panel.finish(
+        f"Gain after trades of {len(ranking)} names. The highest is {texts[0]} fills: "
+        f"{gain} bps measured."
+    )

@@ -19,7 +19,6 @@ _CARRY_PARTS: Final = {
 }  # fmt: skip
 _NOT_KEYS: Final = ("time", "usdc", "payments", "total")
 _MOST: Final = 14
-_ALL: Final = "all"
 
 
 @style.draws_result("Funding by coin")
@@ -55,8 +54,8 @@ def funding_by_coin(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     key = next(name for name in sums.columns if name not in amounts)
     rows = sums[amounts].astype("float64").assign(name=sums[key].astype(str))
     rows = rows.iloc[(rows["paid"] - rows["received"]).argsort(kind="stable")]
-    rest = rows.iloc[_MAX_BARS - 1 :]
-    if len(rest) > 1:
+    if len(rows) > _MAX_BARS:
+        rest = rows.iloc[_MAX_BARS - 1 :]
         others = rest[amounts].sum().to_frame().T.assign(name=f"{len(rest)} others")
         rows = pd.concat([rows.iloc[: _MAX_BARS - 1], others])
     # The lowest net is first: the first bar is at the bottom.
@@ -205,10 +204,10 @@ def carry(carry: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     panel = style.open_panel(carry, look)
     rows = style.not_empty(carry.dropna(subset="net_bps"))
     rows = rows.sort_values("net_bps", kind="stable").tail(_MAX_BARS)
-    at, colours = panel.name_rows(rows["coin"].tolist()), panel.theme.groups
-    parts = rows[[name for name in _CARRY_PARTS if name in rows]].rename(columns=_CARRY_PARTS)
-    panel.stack_bars(at, parts, (*colours, panel.theme.text), 0.55, horizontal=True)
-    panel.ax.hlines(at, rows["low"], rows["high"], color=panel.theme.text, linewidth=1.3)
+    at, text = panel.name_rows(rows["coin"].tolist()), panel.theme.text
+    parts = rows.filter([*_CARRY_PARTS]).rename(columns=_CARRY_PARTS)
+    panel.stack_bars(at, parts, (*panel.theme.groups, text), 0.55, horizontal=True)
+    panel.ax.hlines(at, rows["low"], rows["high"], color=text, linewidth=1.3)
     panel.draw_net(rows["net_bps"], at)
     days, best = rows["hours"].iloc[0] / 24, rows.iloc[-1]
     x = f"gain over {days:g} days, bps of the notional"
@@ -280,7 +279,7 @@ def basis(basis: PerpBasis, **look: Unpack[PanelLook]) -> Figure | Axes:
         if is_known:
             panel.ax.set_yticklabels([])
     for panel in panels[2:]:
-        names, shares = rates["shown"].tolist(), 100 * rates[["estimate", "low", "high"]]
+        names, shares = rates["shown"].tolist(), 100 * rates[axes.INTERVAL]
         x, y = "funding that longs pay, % a year", "dex, or asset and dex"
         _draw_rows(panel, names, shares, panel.theme.bad, x, y)
         panel.add_zero_line(vertical=True)
@@ -294,9 +293,9 @@ def basis(basis: PerpBasis, **look: Unpack[PanelLook]) -> Figure | Axes:
 
 def _choose_rates(rates: pd.DataFrame) -> pd.DataFrame:
     """Return the rates of dexes, and of assets on several dexes, the largest first."""
-    shared = rates.loc[(rates["dex"] == _ALL) & (rates["asset"] != _ALL), "asset"]
+    shared = rates.loc[(rates["dex"] == "all") & (rates["asset"] != "all"), "asset"]
     by_size = rates.sort_values("open_interest_usd", ascending=False, kind="stable")
-    dex, is_whole = by_size["dex"].replace(_ALL, "all dexes"), by_size["asset"] == _ALL
+    dex, is_whole = by_size["dex"].replace("all", "all dexes"), by_size["asset"] == "all"
     by_size = by_size.assign(shown=dex.where(is_whole, by_size["asset"] + ", " + dex))
     both = by_size[by_size["asset"].isin(shared)].sort_values("asset", kind="stable")
     return pd.concat([by_size[is_whole], both]).head(_MOST)
@@ -306,10 +305,7 @@ def _draw_rows(
     panel: axes.Panel, names: list[str], rows: pd.DataFrame, colour: str, x: str, y: str
 ) -> None:
     """Draw one estimate with its interval for each name, the first on top."""
-    at, rows = (
-        panel.name_rows(names, from_top=True),
-        rows[["estimate", "low", "high"]].astype(float),
-    )
+    at, rows = panel.name_rows(names, from_top=True), rows[axes.INTERVAL].astype("float64")
     # An interval without an end continues to the edge of the panel.
     known = rows.where(np.isfinite(rows))
     top = 1.2 * np.fmax(known["high"].fillna(known["estimate"]).max(), 0.0)

@@ -56,15 +56,13 @@ def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     axes.check_one_part("liquidation_map", "coin", "levels", levels, ["coin"])
     panel = style.open_panel(levels, look)
     rows = style.not_empty(levels.dropna(subset="distance"))
-    ax, theme, coin = panel.ax, panel.theme, rows["coin"].iloc[0]
+    ax, theme, coin, near = panel.ax, panel.theme, rows["coin"].iloc[0], rows["distance"]
     # At distance 0 the side decides whether a bin lies above the mark price.
-    near = rows["distance"]
-    rows = rows.assign(above=(near > 0) | ((near == 0) & (rows["side"] == "short")))
-    row: Any = rows.iloc[0]
-    edge = row["low"] if row["above"] else row["high"]
-    width = (row["high"] - row["low"]) / (edge / (1 + row["distance"]))
+    above = (near > 0) | ((near == 0) & (rows["side"] == "short"))
+    low, high, first = (rows[name].iloc[0] for name in ("low", "high", "distance"))
+    width = (high - low) / ((low if above.iloc[0] else high) / (1 + first))
     # The price has passed all of the bin at its far edge.
-    rows = rows.assign(far=near + np.where(rows["above"], width, -width))
+    rows = rows.assign(above=above, far=near + np.where(above, width, -width))
     sides = (("long", theme.bad, "-", ""), ("short", theme.good, "--", "////"))
     for side, colour, dashes, hatch in sides:
         own = rows[rows["side"] == side].sort_values("distance", key=abs, kind="stable")
@@ -73,13 +71,16 @@ def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
                 50 * (own["distance"] + own["far"]), own["notional"], width=92 * width, alpha=0.55,
                 color=colour, hatch=hatch, edgecolor=colour, linewidth=0.4, label=f"{side}s",
             )  # fmt: skip
-        label = f"{side}s up to here"
+        line: Any = {
+            "where": "post",
+            "color": colour,
+            "linewidth": 1.3,
+            "label": f"{side}s up to here",
+        }
         for _, part in own.groupby("above"):
             far, total = (np.append(0, part[name]) for name in ("far", "cumulative"))
-            ax.step(
-                100 * far, total, dashes, where="post", color=colour, linewidth=1.3, label=label
-            )
-            label = ""
+            ax.step(100 * far, total, dashes, **line)
+            line["label"] = ""
     ax.axvline(0, color=theme.text, linewidth=1)
     ax.spines["bottom"].set_visible(False)
     shares = rows.groupby("side")["covered"].first()
@@ -209,8 +210,19 @@ def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
     shock = 100 * rows["shock"].to_numpy(np.float64)
     _draw_moves(upper, rows, shock)
     for lower in others:
-        width = 0.75 * np.diff(shock).min(initial=np.inf)
-        _draw_rounds(lower, cascade.rounds, width if np.isfinite(width) else 1.0)
+        theme, last = lower.theme, len(_OPACITIES)
+        table = cascade.rounds.assign(_round=cascade.rounds["round"].clip(upper=last)).pivot_table(
+            index="shock", columns="_round", values="forced_usd", aggfunc="sum", fill_value=0.0
+        )
+        places, numbers = 100 * table.index.to_numpy(np.float64), [*map(int, table.columns)]
+        width = 0.75 * np.diff(shock).min() if len(shock) > 1 else 1.0
+        # The grid must not show through the shades.
+        lower.ax.bar(places, table.sum(axis=1), width=width, color=theme.background, linewidth=0)
+        colours = [to_rgba(theme.bad, _OPACITIES[number - 1]) for number in numbers]
+        names = [f"round {number}{' and later' * (number == last)}" for number in numbers]
+        lower.stack_bars(places, table.set_axis(names, axis=1), colours, width)
+        legend = last if len(table) else 0
+        lower.label_axes(y="liquidated, USD", y_ticks=formats.short_usd, legend=legend)
     (others or [upper])[0].label_axes(f"shock to the price of {cascade.coin}, %")
     row = rows.sort_values("amplification", na_position="first").iloc[-1]
     return upper.finish(
@@ -223,7 +235,7 @@ def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
 
 def _draw_moves(panel: axes.Panel, rows: pd.DataFrame, shock: Floats) -> None:
     ax, theme = panel.ax, panel.theme
-    final, low, high = (100 * rows[n].to_numpy(np.float64) for n in ("estimate", "low", "high"))
+    final, low, high = 100 * rows[axes.INTERVAL].to_numpy(np.float64).T
     ends = [min(shock.min(), 0.0), max(shock.max(), 0.0)]
     ax.plot(ends, ends, color=theme.muted, linestyle="--", linewidth=1, label="shock alone")
     labels = ["added by liquidations", "final price"]
@@ -245,18 +257,3 @@ def _draw_moves(panel: axes.Panel, rows: pd.DataFrame, shock: Floats) -> None:
     ax.margins(x=0.04, y=0.08)
     ticks = formats.signed_tick
     panel.label_axes(y="final price change, %", x_ticks=ticks, y_ticks=ticks, legend=3)
-
-
-def _draw_rounds(panel: axes.Panel, rounds: pd.DataFrame, width: float) -> None:
-    theme, last = panel.theme, len(_OPACITIES)
-    table = rounds.assign(_round=rounds["round"].clip(upper=last)).pivot_table(
-        index="shock", columns="_round", values="forced_usd", aggfunc="sum", fill_value=0.0
-    )
-    places, numbers = 100 * table.index.to_numpy(np.float64), [*map(int, table.columns)]
-    # The grid must not show through the shades.
-    panel.ax.bar(places, table.sum(axis=1), width=width, color=theme.background, linewidth=0)
-    colours = [to_rgba(theme.bad, _OPACITIES[number - 1]) for number in numbers]
-    names = [f"round {number}{' and later' * (number == last)}" for number in numbers]
-    panel.stack_bars(places, table.set_axis(names, axis=1), colours, width)
-    legend = last if len(table) else 0
-    panel.label_axes(y="liquidated, USD", y_ticks=formats.short_usd, legend=legend)

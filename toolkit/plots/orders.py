@@ -1,6 +1,5 @@
 """Orders: transitions between statuses, last statuses, and times until orders end."""
 
-from collections import Counter
 from itertools import pairwise
 from typing import Any, Final, Unpack
 
@@ -65,22 +64,24 @@ def order_transitions(transitions: pd.DataFrame, **look: Unpack[style.PanelLook]
     rows = _fold_rare_statuses(transitions)
     size = rows.groupby("after")["orders"].sum().sort_values(ascending=False, kind="stable")
     left = {*rows.loc[rows["after"] != _LAST, "before"]} - {_FIRST}
-    after = [*(name for name in size.index if name != _LAST), _LAST]
+    after = [*size.index.drop(_LAST, errors="ignore"), _LAST]
     before = [_FIRST, *(name for name in after if name in left)]
     panel = style.open_panel(transitions, look, (7.2, 2.2 + 0.34 * len(before)))
-    wide: Any = rows.pivot(index="before", columns="after").rename(columns={_LAST: "no change"})
-    shown = ["no change" if name == _LAST else name for name in after]
-    share, count = (wide[name].reindex(index=before, columns=shown) for name in ("share", "orders"))
+    wide: Any = rows.pivot(index="before", columns="after")
+    share, count = (
+        wide[name].reindex(index=before, columns=after).rename(columns={_LAST: "no change"})
+        for name in ("share", "orders")
+    )  # fmt: skip
     texts = count.astype("float64").map(lambda number: f"{number:,.0f}" if number > 0 else "")
     panel.draw_cells(share, texts, ("background", "good"), 0, 1, rotation=40)
     panel.label_axes("to; number of orders, shaded by their share of the row", "from")
     is_first = transitions["before"] == _FIRST
     moved = transitions[~is_first & (transitions["after"] != _LAST)]
+    moved = moved.sort_values("orders", ascending=False, kind="stable").head(5)
     parts = [
         f"{row['before']} to {row['after']} {row['orders']:,} ({row['share']:.0%})"
-        for row in moved.sort_values("orders", ascending=False, kind="stable")
-        .head(5).to_dict("records")
-    ]  # fmt: skip
+        for row in moved.to_dict("records")
+    ]
     placed = transitions.loc[is_first, "orders"].sum()
     words = f"Transitions of {placed:,} orders between statuses: {', '.join(parts) or 'none'}."
     return panel.finish(words)
@@ -95,11 +96,10 @@ def _fold_rare_statuses(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     kept = {_FIRST, _LAST, *ranked[: _MAX_COLUMNS - 2], *entered["before"]}
     groups = {name: order_state_group(name) for name in sorted(set(rows["after"]) - kept)}
-    counts = Counter(groups.values())
     names = {
-        name: f"{counts[group]} other {group}"
+        name: f"{count} other {group}"
         for name, group in groups.items()
-        if counts[group] > 1
+        if (count := [*groups.values()].count(group)) > 1
     }
     folded = rows.assign(after=rows["after"].replace(names))
     sums = folded.groupby(["before", "after"])["orders"].sum().reset_index()
@@ -199,8 +199,24 @@ def fill_times(times: FillTimes, **look: Unpack[style.PanelLook]) -> Axes:
     >>> fill_times(time_to_fill(orders)).get_ylabel()
     'share of orders'
     """
-    panel = style.open_panel(times.curves, look)
-    ax, lines = panel.ax, _time_lines(panel, style.not_empty(times.curves))
+    panel, curves = style.open_panel(times.curves, look), style.not_empty(times.curves)
+    ax, lines, groups = panel.ax, [], axes.split_groups(curves, _NOT_KEYS)
+    if groups[0][0] == "":
+        colours = (panel.theme.good, panel.theme.accent, panel.theme.bad)
+        for (cause, dashes), colour in zip(_CAUSES, colours, strict=True):
+            line: dict[str, Any] = {"color": colour, "linestyle": dashes}
+            name = cause.replace("canceled", "cancelled")
+            lines.append((line, name, curves[curves["cause"] == cause]))
+    else:
+        axes.check_drawable(len(groups), axes.MAX_LINES, "groups")
+        for number, (name, rows) in enumerate(groups):
+            own = rows[rows["cause"] == "filled"]
+            # A line goes on to the last age if all orders of its group have ended.
+            if rows.groupby("cause")["probability"].last().sum() > 1 - 1e-9:
+                own = pd.concat([own, own.tail(1).assign(seconds=curves["seconds"].max())])
+                own = own.drop_duplicates("seconds")
+            lines.append((panel.line_style(number, marks=False), name, own))
+    lines = [line for line in lines if len(line[2])]
     ages = np.concatenate([own["seconds"] for *_, own in lines])
     # A logarithmic axis has no 0: orders that ended at once are drawn at its left edge.
     edge = max(float(ages[ages > 0].min(initial=np.inf)) / 2, 0.001) if (ages > 0).any() else 0.001
@@ -225,31 +241,6 @@ def fill_times(times: FillTimes, **look: Unpack[style.PanelLook]) -> Axes:
     return panel.finish(
         f"Ends of {times.n:,} orders by age, {times.open:,} still open: {', '.join(parts)}."
     )
-
-
-def _time_lines(
-    panel: axes.Panel, curves: pd.DataFrame
-) -> list[tuple[dict[str, Any], str, pd.DataFrame]]:
-    """Return the style, the label and the points of each line: one for each cause or group."""
-    groups = axes.split_groups(curves, _NOT_KEYS)
-    if groups[0][0] == "":
-        colours = (panel.theme.good, panel.theme.accent, panel.theme.bad)
-        return [
-            ({"color": colour, "linestyle": dashes}, cause.replace("canceled", "cancelled"), own)
-            for (cause, dashes), colour in zip(_CAUSES, colours, strict=True)
-            if len(own := curves[curves["cause"] == cause])
-        ]
-    axes.check_drawable(len(groups), axes.MAX_LINES, "groups")
-    lines = []
-    for number, (name, rows) in enumerate(groups):
-        own = rows[rows["cause"] == "filled"]
-        # A line goes on to the last age if all orders of its group have ended.
-        if rows.groupby("cause")["probability"].last().sum() > 1 - 1e-9 and len(own):
-            end = own.iloc[[-1]].assign(seconds=curves["seconds"].max())
-            own = pd.concat([own, end], ignore_index=True).drop_duplicates("seconds", keep="first")
-        if len(own):
-            lines.append((panel.line_style(number, marks=False), name, own))
-    return lines
 
 
 @style.draws_result("Fills by distance")

@@ -142,19 +142,18 @@ def return_calendar(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     if days.duplicated().any():
         raise ValueError('return_calendar draws days. Pass tk.performance.returns(curve, by="day")')
     panel = style.open_panel(returns, look, (7.2, 2.5))
-    first, values = days.min() - pd.Timedelta(days=days.min().weekday()), returns["return_"]
-    values = values.astype("float64")
-    places = ((days - first) / pd.Timedelta(days=1)).to_numpy().astype(int)
+    first = days.min() - pd.Timedelta(days=days.min().weekday())
     weeks = pd.date_range(first, days.max(), freq="7D")
-    grid = np.full((7, len(weeks)), np.nan)
-    grid[places % 7, places // 7] = values
+    values, grid = returns["return_"].astype("float64"), np.full((7, len(weeks)), np.nan)
+    grid[days.dt.day_of_week, (days - first).dt.days // 7] = values
     cells = pd.DataFrame(grid, WEEKDAYS, weeks.strftime("%d %b"))
     most = float(np.nan_to_num(values.abs().max()))
+    texts: Any = []
+    title = f"shades from {MINUS}{most:.1%} to {most:.1%} a day"
     is_labelled = len(weeks) <= _MAX_LABELLED_WEEKS
-    texts: Any = cells.map(lambda x: "" if x != x else f"{100 * x:+.2f}".replace("-", MINUS))
-    title = "return of a day, %"
-    if not is_labelled:
-        texts, title = [], f"shades from {MINUS}{most:.1%} to {most:.1%} a day"
+    if is_labelled:
+        texts = cells.map(lambda x: "" if x != x else f"{100 * x:+.2f}".replace("-", MINUS))
+        title = "return of a day, %"
     scale = ("bad", "background", "good"), -(most or 1), most or 1
     panel.draw_cells(cells, texts, *scale, gap=1.5)
     every = max(1, -(-len(weeks) // 10))

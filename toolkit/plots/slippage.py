@@ -7,8 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolkit.display import count_text
-from toolkit.plots import axes, formats, notebook, style
+from toolkit.plots import axes, figures, formats, style
 from toolkit.plots.formats import WEEKDAYS
 from toolkit.plots.style import Look, PanelLook
 from toolkit.slippage import SlippageFit
@@ -77,11 +76,38 @@ def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
     entries: dict[str, Any] = {}
     for number, coin in enumerate(coins):
         upper, *lowers = panels[number :: len(coins)]
-        rows = curve[curve["coin"] == coin].sort_values("amount_usd")
+        rows, words = curve[curve["coin"] == coin].sort_values("amount_usd"), []
         _draw_curve(upper, rows, names)
-        words = [_describe_side(coin, side, own, names[1]) for side, own in rows.groupby("side")]
+        for side, own in rows.groupby("side"):
+            known = own[own[names[1]].notna()]
+            ends = [
+                f"{row[names[1]]:.2f} bps at {formats.short_usd(row['amount_usd'])} USD"
+                for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
+            ]
+            median = f"median slippage {', '.join(ends)}" if ends else "no size has a median"
+            words.append(
+                f"{coin}, {side}: {median}; the book was too thin in at most "
+                f"{own['missing_share'].max():.0%} of the samples of one size."
+            )
         for lower in lowers:
-            _draw_thin_books(lower, rows)
+            for place, (side, shift) in enumerate(_SIDES.items()):
+                own = rows[rows["side"] == side]
+                centres, colour = own["amount_usd"] * shift, lower.theme.groups[place]
+                hatch: Any = {
+                    "hatch": "///" if place else None,
+                    "edgecolor": lower.theme.background,
+                }
+                lower.ax.bar(
+                    centres,
+                    own["missing_share"],
+                    centres * 0.18,
+                    color=colour,
+                    linewidth=0,
+                    **hatch,
+                )
+            lower.ax.set_ylim(0, 1)
+            lower.ax.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+            lower.label_axes("size, USD", "book too thin")
             upper.ax.set_xlabel("")
         for panel in (upper, *lowers) if number else ():
             panel.ax.set_ylabel("")
@@ -91,10 +117,9 @@ def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | A
         handles, labels = upper.ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
     if look["ax"] is None:
-        notebook.root_figure(panels[0].ax).legend(
-            list(entries.values()), list(entries), loc="outside lower left",
-            ncols=2 if len(entries) > 3 else 3, frameon=False, fontsize=9,
-            labelcolor=panels[0].theme.text,
+        figures.root_figure(upper.ax).legend(
+            [*entries.values()], [*entries], loc="outside lower left", frameon=False, fontsize=9,
+            ncols=2 if len(entries) > 3 else 3, labelcolor=upper.theme.text,
         )  # fmt: skip
     return panels[0].ax
 
@@ -133,31 +158,6 @@ def _mark_top(panel: axes.Panel, side: int, sizes: Any, label: str | None = None
         ax, colour = panel.ax, panel.theme.groups[side]
         height, at_top = [0.97] * len(sizes), ax.get_xaxis_transform()
         ax.plot(sizes, height, "^", markersize=6, color=colour, transform=at_top, label=label)
-
-
-def _draw_thin_books(panel: axes.Panel, curve: pd.DataFrame) -> None:
-    for number, (side, shift) in enumerate(_SIDES.items()):
-        rows = curve[curve["side"] == side]
-        centres = rows["amount_usd"] * shift
-        look: Any = {"hatch": "///" if number else None, "edgecolor": panel.theme.background}
-        look |= {"color": panel.theme.groups[number], "linewidth": 0}
-        panel.ax.bar(centres, rows["missing_share"], width=centres * 0.18, **look)
-    panel.ax.set_ylim(0, 1)
-    panel.ax.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    panel.label_axes("size, USD", "book too thin")
-
-
-def _describe_side(coin: str, side: object, rows: pd.DataFrame, middle: str) -> str:
-    known = rows[rows[middle].notna()]
-    ends = [
-        f"{row[middle]:.2f} bps at {formats.short_usd(row['amount_usd'])} USD"
-        for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
-    ]
-    words = f"median slippage {', '.join(ends)}" if ends else "no size has a median"
-    return (
-        f"{coin}, {side}: {words}; the book was too thin in at most "
-        f"{rows['missing_share'].max():.0%} of the samples of one size."
-    )
 
 
 @overload
@@ -205,13 +205,7 @@ def slippage_fit(fit: SlippageFit, **look: Unpack[PanelLook]) -> Figure | Axes:
     'size, USD'
     """
     coins = list(dict.fromkeys(style.not_empty(fit.groups)["coin"]))
-    limit, place = (_MAX_COINS, "") if look["ax"] is None else (1, "with ax=, ")
-    if len(coins) > limit:
-        raise ValueError(
-            f"{place}slippage_fit draws at most {count_text(limit, 'coin')}, and the result has "
-            f"{len(coins)}. Fit fewer, for example tk.slippage.fit(samples[samples['coin'] == "
-            f"{coins[0]!r}])"
-        )
+    axes.check_drawable(len(coins), _MAX_COINS if look["ax"] is None else 1, "coins")
     size = (3.0 * len(coins) + 1, 3.8) if len(coins) > 1 else (7.2, 3.6)
     panels = style.open_panels(fit.params, look, size, widths=(1,) * len(coins))
     has_misfit = bool((fit.groups["misfit"] > LARGE_MISFIT).any())
@@ -323,7 +317,7 @@ def slippage_heatmap(
     if known.empty:
         return panel.finish("Slippage by hour of the week: no data.")
     # The colour bar is inside these axes: a figure of several panels keeps its layout.
-    bar = notebook.root_figure(ax).colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
+    bar = figures.root_figure(ax).colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
     bar.set_label("slippage against mid, bps", color=theme.text, fontsize=9)
     bar.ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0)
     bar.outline.set_visible(False)

@@ -18,8 +18,7 @@ from toolkit.display import type_text
 from toolkit.drawing import PLOTS
 from toolkit.errors import MissingColumns
 from toolkit.plots.axes import Panel
-from toolkit.plots.notebook import NotebookAxes, NotebookFigure, root_figure
-from toolkit.plots.themes import ThemeName, get_theme
+from toolkit.plots.figures import NotebookAxes, NotebookFigure, ThemeName, get_theme, root_figure
 from toolkit.statistics.estimate import Estimate
 
 NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -140,7 +139,9 @@ def draws_result(subject: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 drawn = call(*bound.args, **bound.kwargs)
             except NoData:
                 look: Any = {name: bound.arguments[name] for name in ("ax", "theme", "transparent")}
-                drawn = open_panel(getattr(result, "params", result), look).no_data(subject)
+                panel = open_panel(getattr(result, "params", result), look)
+                panel.write_note("no data")
+                drawn = panel.finish(f"{subject}: no data.")
             except (KeyError, AttributeError) as error:
                 listed = re.search(r"\[('.*?')\]", str(error))
                 lacking = listed[1] if listed else getattr(error, "name", None) or error

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.display import count_text
-from toolkit.plots import notebook
+from toolkit.plots import figures
 from toolkit.plots.style import NO_METADATA
 from toolkit.reports.sentences import Headline
 from toolkit.times import to_iso
@@ -131,13 +131,13 @@ def figure(draw: Draw, *results: object, caption: str, **options: object) -> Blo
     parts: dict[str, Any] = {"caption": caption}
     for theme in ("dark", "light"):
         drawn, buffer = draw(*results, theme=theme, transparent=True, **options), io.BytesIO()
-        shown = notebook.root_figure(drawn)
+        shown = figures.root_figure(drawn)
         with mpl.rc_context(_FIXED_IDS):
             shown.savefig(buffer, format="svg", metadata=NO_METADATA)
         data = base64.b64encode(buffer.getvalue()).decode("ascii")
         parts[theme] = f"data:image/svg+xml;base64,{data}"
     parts["width"], parts["height"] = (round(_PIXELS * size) for size in shown.get_size_inches())
-    alt = notebook.alt(drawn)
+    alt = figures.alt(drawn)
     return Block(render_part("figure.html", alt=alt, **parts), alt)
 
 

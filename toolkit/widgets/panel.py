@@ -8,9 +8,9 @@ from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 import ipywidgets as ipw
 
+from toolkit.client import Session
+from toolkit.fetch.market import meta
 from toolkit.widgets import view_html
-from toolkit.widgets.fetcher import error_text
-from toolkit.widgets.threads import NewestRequestWorker, WidgetRequest
 from toolkit.widgets.view_html import read_part
 
 # Tables of a view can be sorted by a click or Enter on a heading, and filtered if they are long.
@@ -86,29 +86,38 @@ class PanelWidget(Generic[WidgetView]):
         self._code.value = view_html.view(view_html.folded_code(view.code))
 
 
-class Explorer(PanelWidget[WidgetView], Generic[WidgetRequest, WidgetView]):
+class Explorer(PanelWidget[WidgetView]):
     """A panel that shows the view of its last request, computed on a thread.
+
+    Requests are answered one after the other. Of several requests that wait, only the last one is
+    answered. Requests may come from any thread.
 
     - ``controls``: controls above the view
     - ``compute``: returns the view of a request and its HTML; it runs on a background thread
     """
 
     def __init__(
-        self, controls: Sequence[Any], compute: Callable[[WidgetRequest], tuple[WidgetView, str]]
+        self, controls: Sequence[Any], compute: Callable[[Any], tuple[WidgetView, str]]
     ) -> None:
         super().__init__(controls)
         self.error: Exception | None = None
         self._compute, self._quiet_thread = compute, 0
-        self._requests: NewestRequestWorker[WidgetRequest] = NewestRequestWorker(self._answer)
+        self._working, self._newest = threading.Lock(), object()
+        self._thread: threading.Thread | None = None  # of the newest request
 
     def settle(self, seconds: float | None = None) -> bool:
         """Wait until the last request is answered, and return whether it is."""
-        return self._requests.settle(seconds)
+        while (thread := self._thread) is not None:
+            thread.join(seconds)
+            if thread is self._thread:
+                return not thread.is_alive()
+        return True
 
     def close(self) -> None:
         """Remove it from the notebook."""
-        self._requests.drop()
-        super().close()
+        with self._lock:
+            self._newest = object()
+            super().close()
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
@@ -124,24 +133,34 @@ class Explorer(PanelWidget[WidgetView], Generic[WidgetRequest, WidgetView]):
     def _is_quiet(self) -> bool:
         return self._quiet_thread == threading.get_ident()
 
-    def _ask(self, request: WidgetRequest) -> None:
+    def _ask(self, request: object) -> None:
+        """Compute the view of a request, which is a new object, on a thread; return at once."""
         with self._lock:
             self._show_status("loading ...")
-            self._requests.ask(request)
+            self._newest = request
+            self._thread = threading.Thread(
+                target=self._answer, args=(request,), name="widget view", daemon=True
+            )
+            self._thread.start()
 
-    def _answer(self, request: WidgetRequest, is_newest: Callable[[], bool]) -> None:
-        try:
-            view, html = self._compute(request)
-        except Exception as error:  # show every error: the traceback of a thread is not visible
+    def _answer(self, request: object) -> None:
+        failure = None
+        with self._working:
+            if request is not self._newest:
+                return
+            try:
+                view, html = self._compute(request)
+            except Exception as error:  # show every error: the traceback of a thread is not visible
+                failure = error
             with self._lock:
-                if is_newest():
-                    self.error = error
+                if request is not self._newest:
+                    return
+                self.error = failure
+                if failure is not None:
                     note = "The view below is of an earlier request."
-                    self._show_status(note if self.view else "", error_text(error))
-            return
-        with self._lock:
-            if is_newest():
-                self.view, self.error = view, None
+                    self._show_status(note if self.view else "", view_html.error_text(failure))
+                    return
+                self.view = view
                 # The controls come first: what a user picks after seeing the view is then kept.
                 self._update_controls(view)
                 self._show(view, html)
@@ -163,3 +182,16 @@ def make_control(
 def push_button(name: str, tooltip: str) -> Any:
     """Return a button."""
     return ipw.Button(description=name, tooltip=tooltip, layout=ipw.Layout(width="auto"))
+
+
+def list_choices(session: Session, coins: str | Sequence[str] | None, chosen: str) -> list[str]:
+    """Return the coins to choose from, each once, with the chosen one.
+
+    - ``coins``: one or several names; by default the perps of the session. Perps of
+      builder-deployed dexes are listed only if the source names its dexes.
+    """
+    if coins is None:
+        dexes: Sequence[str] = (session.world or {}).get("dexes") or ("",)
+        perps = (meta(dex=dex, session=session)["name"] for dex in dexes)
+        coins = [coin for names in perps for coin in names]
+    return [*dict.fromkeys([*([coins] if isinstance(coins, str) else coins), chosen])]

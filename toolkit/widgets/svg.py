@@ -16,7 +16,7 @@ from matplotlib.container import BarContainer
 from matplotlib.dates import ConciseDateFormatter, num2date
 from matplotlib.figure import Figure
 
-from toolkit.plots import formats, notebook, themes
+from toolkit.plots import figures, formats
 from toolkit.plots.style import NO_METADATA
 
 # matplotlib is not thread-safe, and views are drawn on several threads.
@@ -31,8 +31,8 @@ _FIXED_IDS: Final[Any] = {"svg.hashsalt": "toolkit"}
 
 
 def _css_variables(theme: str) -> str:
-    colours = themes.get_theme(theme)
-    return "".join(f"--tk-{name}:{getattr(colours, name)};" for name in themes.COLOUR_NAMES)
+    colours = figures.get_theme(theme)
+    return "".join(f"--tk-{name}:{getattr(colours, name)};" for name in figures.COLOUR_NAMES)
 
 
 STYLE: Final = (
@@ -55,17 +55,17 @@ def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
     with _DRAWING, mpl.rc_context(_FIXED_IDS):
         drawn = draw(*arguments, theme="light", transparent=True)
         buffer = io.StringIO()
-        figure = notebook.root_figure(drawn)
+        figure = figures.root_figure(drawn)
         figure.savefig(buffer, format="svg", metadata=NO_METADATA)
         areas = hover_areas(figure)
     svg = _PROLOGUE.sub("", buffer.getvalue()).strip()
     own = "tk" + hashlib.sha256(svg.encode()).hexdigest()[:10]  # ids are unique in a page
     svg = _ID.sub(rf"\1{own}-\2", svg)
-    colours = themes.get_theme("light")
-    for name in themes.COLOUR_NAMES:
+    colours = figures.get_theme("light")
+    for name in figures.COLOUR_NAMES:
         colour, variable = getattr(colours, name), f"var(--tk-{name})"
         svg = svg.replace(f": {colour}", f": {variable}").replace(f'"{colour}"', f'"{variable}"')
-    words = escape(notebook.alt(drawn))
+    words = escape(figures.alt(drawn))
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
     svg = svg.replace("</svg>", f"{areas}</svg>")
     return f'<figure class="tk-figure">{svg}</figure>'
@@ -153,7 +153,7 @@ def _number_text(value: float) -> str:
 
 def _place(axes: Axes, x: float, y: float) -> tuple[float, float]:
     """Return the place of a point in the SVG, in points from its left and upper edge."""
-    figure = notebook.root_figure(axes)
+    figure = figures.root_figure(axes)
     across, up = figure.transFigure.inverted().transform(axes.transData.transform((x, y)))
     width, height = figure.get_size_inches() * _POINTS
     return across * width, (1 - up) * height

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit.errors import ToolkitError
 from toolkit.plots import formats, tables
 from toolkit.plots.tables import Column
 from toolkit.widgets.svg import STYLE as COLOURS
@@ -67,3 +68,14 @@ def signed_share(value: Any) -> str:
 def time_text(value: Any) -> str:
     """Return a time in seconds."""
     return f"{value:%Y-%m-%d %H:%M:%S}"
+
+
+def error_text(error: Exception) -> str:
+    """Return the message of an error; an unexpected error is named with its type.
+
+    >>> error_text(ToolkitError("no answer")), error_text(KeyError("coin"))
+    ('no answer', "KeyError: 'coin'")
+    """
+    if isinstance(error, ToolkitError | ValueError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

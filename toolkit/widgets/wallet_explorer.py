@@ -32,7 +32,7 @@ ALL_ACCOUNTS: Final = "all"
 """What `WalletExplorer.set` takes as `user` to compare all accounts."""
 
 
-class WalletExplorer(Explorer[ExplorerLoad, ExplorerView]):
+class WalletExplorer(Explorer[ExplorerView]):
     """A widget that shows the PnL of accounts; returned by `wallet_explorer`.
 
     Attributes

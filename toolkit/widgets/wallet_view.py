@@ -18,7 +18,7 @@ from toolkit.fetch.concat import concat
 from toolkit.prepare.door import Table
 from toolkit.prepare.states import spot_backed_users
 from toolkit.times import to_iso
-from toolkit.widgets.fetcher import error_text
+from toolkit.widgets.view_html import error_text
 
 PERIODS: Final = ("1d", "7d", "30d", "90d", "365d")
 
