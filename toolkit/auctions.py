@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from toolkit.arrays import Floats
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.provenance import finish, present_ms
 from toolkit.rules.auctions import elapsed_at, floor_price, price_at
@@ -112,7 +111,20 @@ def decay(
         raise ValueError(f"points must be at least 2, not {points}")
     table = Table(status, "status", "auctions")
     table.require(NEEDED)
-    begin, duration, first, current, paid, now = _read_auctions(table, at)
+    # Sorted; times in milliseconds.
+    column = NEEDED[0]
+    is_number = is_numeric_dtype(table.frame[column].dtype)
+    begin = SECOND * table.number(column) if is_number else table.ms(column).astype(np.float64)
+    duration = SECOND * table.number("duration_seconds")
+    if at is None and table.has("asked_at"):
+        now = table.ms("asked_at").astype(np.float64)
+    else:
+        now = np.full(len(table), float(present_ms(table.frame, at, "status")))
+    prices = [table.number(name) for name in GAS]
+    order = np.lexsort((prices[0], now, duration, begin))
+    begin, duration, now, first, current, paid = (
+        values[order] for values in (begin, duration, now, *prices)
+    )
     passed = np.clip(now - begin, 0.0, duration)
     over = ~np.isnan(paid) | np.isnan(current) | (now >= begin + duration)
     # At the very start the lines to all floors have the same price, so it does not show the floor.
@@ -150,21 +162,6 @@ def decay(
             line_gas=price_at(first[row], low[row], share, 1.0),
         )
     return finish(result, {"status": table.frame}, helper="auctions.decay")
-
-
-def _read_auctions(table: Table, at: Time | None) -> tuple[Floats, ...]:
-    """Return start, duration, the three prices and the time of the request, sorted; times in ms."""
-    column = "start_time_seconds"
-    is_number = is_numeric_dtype(table.frame[column].dtype)
-    begin = SECOND * table.number(column) if is_number else table.ms(column).astype(np.float64)
-    duration = SECOND * table.number("duration_seconds")
-    if at is None and table.has("asked_at"):
-        now = table.ms("asked_at").astype(np.float64)
-    else:
-        now = np.full(len(table), float(present_ms(table.frame, at, "status")))
-    prices = [table.number(name) for name in GAS]
-    order = np.lexsort((prices[0], now, duration, begin))
-    return tuple(values[order] for values in (begin, duration, *prices, now))
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit.statistics.bootstrap import Sampling, bootstrap_interval, count_draws, draw_blocks
+from toolkit.statistics import Sampling, bootstrap_interval, count_draws, draw_blocks
 
 
 @pytest.mark.parametrize(("clusters", "mean"), [(3, 0.0), (3, 10.0), (9, 10.0)])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.statistics.shrinkage import shrink_estimates
+from toolkit.statistics import shrink_estimates
 
 from .examples import wrong_errors
 

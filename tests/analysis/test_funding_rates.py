@@ -14,7 +14,7 @@ from toolkit.funding import annualised, carry, hedged_carry, implied_oracle
 from toolkit.funding._rates import trimmed_means
 from toolkit.slippage import fit
 from toolkit.slippage._means import blocks_at, expected_cost
-from toolkit.statistics.bootstrap import bootstrap_interval, draw_blocks
+from toolkit.statistics import bootstrap_interval, draw_blocks
 
 from .examples import HOUR, ME, MONDAY, times
 from .test_slippage_fit import books, samples_of

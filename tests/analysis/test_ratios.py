@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from toolkit.performance import _ratios as ratios
-from toolkit.statistics.bootstrap import Sampling, bootstrap_interval, draw_blocks
+from toolkit.statistics import Sampling, bootstrap_interval, draw_blocks
 
 R = np.array([0.02, -0.01, 0.03, 0.005, -0.04, 0.01, 0.0, 0.015, -0.02])
 N, MEAN = 9, 0.01 / 9

@@ -6,7 +6,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.performance._ratios import long_run_error, luck_probability, sharpe_error, sharpe_ratio
-from toolkit.statistics.shrinkage import shrink_estimates
+from toolkit.statistics import shrink_estimates
 
 START = pd.Timestamp("2025-09-01", tz="UTC")
 MEANS = {"0xa": (1, 2), "0xe": (5, 4), "0xb": (2, 1), "0xc": (3, 3), "0xd": (4, 5)}

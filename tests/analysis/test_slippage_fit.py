@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from toolkit.slippage import asymmetry, cost, fit, heatmap
-from toolkit.statistics.bootstrap import bootstrap_interval
+from toolkit.statistics import bootstrap_interval
 
 from .examples import DAY, HOUR, MONDAY, times
 

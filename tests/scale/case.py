@@ -23,7 +23,7 @@ import pandas as pd
 
 import toolkit
 from tests.analysis.examples import times
-from toolkit.statistics.estimate import Estimate
+from toolkit.statistics import Estimate
 
 
 def frame_of(result):

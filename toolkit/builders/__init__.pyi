@@ -1,5 +1,5 @@
 from ._activity import activity as activity
-from ._approvals import approval_spans as approval_spans
+from ._activity import approval_spans as approval_spans
 from ._cohorts import (
     LifetimeValue as LifetimeValue,
 )

@@ -1,21 +1,20 @@
-"""Users, volume and fees of builders over time, and their shares of the market."""
+"""Users, volume and fees of builders over time, and when users had approved a builder."""
 
 from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Ints
 from toolkit.builders._cohorts import read_builder_fills
-from toolkit.prepare.door import Frame, Names, utc_times
-from toolkit.prepare.groups import CALENDAR, sum_groups
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
+from toolkit.prepare.groups import starts_group, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.statistics.estimate import check_level, wilson_interval
-from toolkit.statistics.quantiles import normal
-from toolkit.times import Time
+from toolkit.statistics import check_level, normal, wilson_interval
+from toolkit.times import FIRST_MONDAY, Time
 
 PeriodName = Literal["day", "week", "month"]
-_PERIODS: Final = ("day", "week", "month")
+_PERIODS: Final = {"day": ("M8[D]", 0), "week": ("M8[W]", FIRST_MONDAY), "month": ("M8[M]", 0)}
+"""Unit of a period, and the start of the first one in milliseconds."""
 _EARLIER: Final = -(10**9)
 """The number of the period of all fills before the first period."""
 
@@ -96,9 +95,12 @@ def activity(
     fills, rows, names, begin, end = read_builder_fills(fills, None, since, until)
     ms, codes = rows["ms"].to_numpy(), rows["builder"].to_numpy()
     is_inside = ms >= begin
-    period = np.where(is_inside, _period_codes(ms, by), _EARLIER)
+    unit, begins = _PERIODS[by]
+    # The number of the period of each fill, and of the last moment.
+    times = np.append(ms, max(end - 1, begin)) - begins
+    numbers = times.view("M8[ms]").astype(unit).astype(np.int64)
+    period, after = np.where(is_inside, numbers[:-1], _EARLIER), int(numbers[-1]) + 1
     # One row for each builder and period, from the first period of the builder on.
-    after = int(_period_codes(np.array([max(end - 1, begin)]), by)[0]) + 1
     first = np.full(len(names), after)
     np.minimum.at(first, codes[is_inside], period[is_inside])
     length = after - first
@@ -107,28 +109,28 @@ def activity(
     code = np.repeat(np.arange(len(length)), length)
     periods = first[code] + np.arange(number) - offset[code]
 
-    def place(codes: Ints, at: Ints) -> Ints:
-        return np.asarray(offset[codes] + at - first[codes])
-
     # Each user of a builder once in each period.
     builders, users, at = np.unique(np.stack([codes, rows["user"], period]), axis=1)
     is_new = (np.diff(builders, prepend=-1) != 0) | (np.diff(users, prepend=-1) != 0)
     is_kept = ~is_new & (np.diff(at, prepend=_EARLIER) == 1)
     is_cell = at != _EARLIER
-    cell = place(builders[is_cell], at[is_cell])
+    cell = (offset - first)[builders[is_cell]] + at[is_cell]
     active, new, kept = (
         np.bincount(cell[flags[is_cell]], minlength=number) for flags in (is_cell, is_new, is_kept)
     )
     before = np.append(0, active[:-1])[:number]
     before[offset[length > 0]] = 0
-    row = place(codes[is_inside], period[is_inside])
+    row = (offset - first)[codes[is_inside]] + period[is_inside]
     volume, usd = (
         sum_groups(row, rows[name].to_numpy()[is_inside], number) for name in ("volume", "usd")
     )
     # The sums of all builders in the period.
     same = periods - periods.min(initial=after)
     volumes, fees = (np.bincount(same, each)[same] for each in (volume, usd))
-    start, stop = _period_starts(periods, by), _period_starts(periods + 1, by)
+    start, stop = (
+        each.astype(unit).astype("M8[ms]").astype(np.int64) + begins
+        for each in (periods, periods + 1)
+    )
     is_complete = (stop <= end) & (start >= begin)
     n = np.where((before > 0) & is_complete, before, np.nan)
     low, high = wilson_interval(kept / n, n, normal(level))
@@ -157,17 +159,115 @@ def activity(
     return finish(result, {"fills": fills}, helper="builders.activity", by=by)
 
 
-def _period_codes(ms: Ints, by: PeriodName) -> Ints:
-    """Return the number of each time's period."""
-    if by == "month":
-        return ms.view("M8[ms]").astype("M8[M]").astype(np.int64)
-    length, into = CALENDAR[by]
-    return (ms + into) // length
+FILL_KEYS = ("user", "time", "oid", "tid", "sz")
+"""What a fill of one frame has in common with the same fill in another."""
+
+PAYMENT_KEYS = ("user", "time", "coin")
+"""Columns that distinguish funding payments."""
 
 
-def _period_starts(codes: Ints, by: PeriodName) -> Ints:
-    """Return the start of each period, in milliseconds."""
-    if by == "month":
-        return codes.astype("M8[M]").astype("M8[ms]").astype(np.int64)
-    length, into = CALENDAR[by]
-    return codes * length - into
+def approval_spans(
+    approved: Frame, fills: Frame | None = None, funding: Frame | None = None
+) -> pd.DataFrame:
+    """Find the time ranges in which each user is known to have approved a builder.
+
+    The service does not list approvals. It attributes to a builder every fill and every funding
+    payment that its users made while they had approved it. Any other fill of such a user happened
+    without an approval.
+
+    Parameters
+    ----------
+    approved : DataFrame
+        `tk.builder_approved_fills_by_time` of one builder: ``user, time, oid``. Repeated rows
+        count once.
+    fills : DataFrame, optional
+        All fills of these users, from `tk.many` with `tk.user_fills_by_time`; ``tid`` and ``sz``
+        distinguish fills of one millisecond. Without it no gap is found.
+    funding : DataFrame, optional
+        `tk.builder_approved_funding_by_time` of the builder: ``user, time``; ``coin`` distinguishes
+        payments of one hour. Repeated rows count once; without ``coin`` every row counts.
+
+    Returns
+    -------
+    DataFrame
+        One row for each span, sorted by user and time. Spans are merged if no row lies
+        between them.
+
+        - ``user``: account that approved the builder.
+        - ``span``: number of the span; 1 is the first of the user.
+        - ``after``: last known moment without the approval before the span, UTC; missing if there
+          is none. The user approved the builder after it, and at ``first`` at the latest.
+        - ``first``: first known moment with the approval, UTC.
+        - ``last``: last known moment with the approval, UTC.
+        - ``before``: first known moment without the approval after the span, UTC; missing if there
+          is none. The user revoked it after ``last``, and before this moment or at it.
+        - ``seen``: number of fills and payments in the span; each coin has its own payment.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+
+    Notes
+    -----
+    An approval applies from the block that contains it, and so does a revocation (specification,
+    "Builder approval").
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> times = pd.to_datetime([1, 2, 3, 4], unit="h", utc=True)
+    >>> fills = pd.DataFrame({"user": "a", "time": times, "oid": [1, 2, 3, 4]})
+    >>> spans = approval_spans(fills.iloc[[0, 1, 3]], fills)
+    >>> spans[["span", "seen"]].assign(until=spans["before"].dt.hour)
+       span  seen  until
+    0     1     2    3.0
+    1     2     1    NaN
+    """
+    inputs = {"approved": Table(approved, "approved", "fills")}
+    known = _read_rows(inputs["approved"], ("oid",), FILL_KEYS)
+    seen = [known[["user", "ms"]].assign(held=True)]
+    if funding is not None:
+        inputs["funding"] = Table(funding, "funding")
+        paid = _read_rows(inputs["funding"], (), PAYMENT_KEYS)
+        seen.append(paid[["user", "ms"]].assign(held=True))
+    if fills is not None:
+        inputs["fills"] = Table(fills, "fills")
+        every = _read_rows(inputs["fills"], ("oid",), FILL_KEYS)
+        every = every[every["user"].isin(known["user"])]
+        keys = [name for name in every.columns if name in known]
+        is_approved = pd.concat([known[keys], every[keys]]).duplicated().to_numpy()[len(known) :]
+        seen.append(every.loc[~is_approved, ["user", "ms"]].assign(held=False))
+    rows = pd.concat(seen, ignore_index=True)
+    # A block is one millisecond. Within a block, all or none of a user's fills have the approval.
+    rows = rows.fillna({"user": ""}).sort_values(["user", "ms", "held"], ignore_index=True)
+    number = starts_group(rows["user"].to_numpy(), rows["held"].to_numpy()).cumsum()
+    runs = rows.groupby(number).agg(
+        user=("user", "first"), held=("held", "first"), first=("ms", "min"), last=("ms", "max"),
+        seen=("ms", "size"),
+    )  # fmt: skip
+    # The runs of one user alternate: with the approval, and without it.
+    by_user = runs.groupby("user")
+    runs["after"] = by_user["last"].shift(fill_value=NO_TIME)
+    runs["before"] = by_user["first"].shift(-1, fill_value=NO_TIME)
+    runs = runs[runs["held"].astype(bool)]
+    columns = {
+        "user": runs["user"].where(runs["user"] != ""),
+        "span": runs.groupby("user").cumcount() + 1,
+        **{name: utc_times(runs[name].to_numpy()) for name in ("after", "first", "last", "before")},
+        "seen": runs["seen"],
+    }
+    frames = {name: table.frame for name, table in inputs.items()}
+    return finish(pd.DataFrame(columns), frames, helper="builders.approval_spans")
+
+
+def _read_rows(table: Table, needed: tuple[str, ...], keys: tuple[str, ...]) -> pd.DataFrame:
+    """Return the columns `keys` with ``ms``; rows that are equal in them are one row."""
+    table.require(("user", "time", *needed))
+    table.require_some("user", "says whose each row is")
+    others = [name for name in keys if name not in ("user", "time") and table.has(name)]
+    amounts = [name for name in others if name == "sz"]
+    rows = table.columns(("user", *others), (), amounts).assign(ms=table.ms())
+    if table.what == "funding" and "coin" not in rows:
+        return rows  # payments of several coins would look equal
+    return rows.drop_duplicates(ignore_index=True)

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats
-from toolkit.builders._revenue import NEEDED, read_builder_trades, read_earnings
+from toolkit.builders._revenue import NEEDED, read_builder_trades
 from toolkit.prepare.door import Frame, utc_times
 from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.provenance import finish, state_provenance
-from toolkit.statistics.estimate import Estimate, check_level
-from toolkit.statistics.quantiles import student
+from toolkit.statistics import Estimate, check_count, check_level, student
 from toolkit.times import FIRST_MONDAY, WEEK, Time, to_ms
 
 
@@ -191,8 +189,7 @@ def lifetime_value(
     (0.2, 0.3)
     """
     check_level(level)
-    if weeks < 1:
-        raise ValueError(f"weeks must be at least 1, not {weeks}")
+    check_count(weeks, "weeks")
     fills, rows, _, _, end = read_builder_fills(fills, builder, None, until)
     first = rows.groupby("user")["first"].min()
     user, number = np.searchsorted(first.index, rows["user"]), len(first)
@@ -201,7 +198,19 @@ def lifetime_value(
     inside = age < weeks
     place, usd = user[inside] * weeks + age[inside], rows["usd"].to_numpy()[inside]
     money = sum_groups(place, usd, number * weeks).reshape(number, weeks)
-    curve = _value_curve(money, watched, level)
+    seen = watched[:, None] > np.arange(weeks)
+    at_risk = seen.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        means = np.where(seen, money, 0.0).sum(axis=0) / at_risk
+        pull = np.where(seen, money - means, 0.0) * (number / np.maximum(at_risk, 1))
+        influence, value = np.cumsum(pull, axis=1), np.cumsum(means)
+        error = np.sqrt((influence**2).sum(axis=0) / max(number - 1, 1) / max(number, 1))
+        factor = np.exp(error * student(level, np.maximum(at_risk - 1, 1)) / value)
+    # An infinite bound means that the interval is not known.
+    factor = np.where((at_risk > 1) & (value > 0) & np.isfinite(factor), factor, np.nan)
+    ages = np.arange(1, weeks + 1)
+    figures = {"value": value, "low": value / factor, "high": value * factor}
+    curve = pd.DataFrame({"weeks": ages, **figures, "at_risk": at_risk.astype("int64")})
     facts = {"helper": "builders.lifetime_value", "level": level}
     names = [f"within {k} week{'s' if k > 1 else ''}" for k in curve["weeks"]]
     params = curve[["low", "high"]].copy()
@@ -217,33 +226,6 @@ def lifetime_value(
     )
 
 
-def _value_curve(money: Floats, watched: Floats, level: float) -> pd.DataFrame:
-    """Return the sums of the weekly means over the users observed in each week, with intervals."""
-    n, weeks = money.shape
-    seen = watched[:, None] > np.arange(weeks)
-    at_risk = seen.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = np.where(seen, money, 0.0).sum(axis=0) / at_risk
-        pull = np.where(seen, money - means, 0.0) * (n / np.maximum(at_risk, 1))
-    influence = np.cumsum(pull, axis=1)
-    spread = np.sqrt((influence**2).sum(axis=0) / max(n - 1, 1) / max(n, 1))
-    value = np.cumsum(means)
-    half = spread * student(level, np.maximum(at_risk - 1, 1))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factor = np.exp(half / value)
-    # An infinite bound means that the interval is not known.
-    factor = np.where((at_risk > 1) & (value > 0) & np.isfinite(factor), factor, np.nan)
-    return pd.DataFrame(
-        {
-            "weeks": np.arange(1, weeks + 1),
-            "value": value,
-            "low": value / factor,
-            "high": value * factor,
-            "at_risk": at_risk.astype("int64"),
-        }
-    )
-
-
 def read_builder_fills(
     fills: Frame, builder: str | None, since: Time | None, until: Time | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, list[str], int, int]:
@@ -251,9 +233,8 @@ def read_builder_fills(
 
     Fills before `since` are included, because they show which users are not new.
     """
-    table, trades = read_builder_trades(fills, builder, ("user", *NEEDED))
-    every, names = table.ms(), trades.text("builder").sorted()
-    volume, usd, _ = read_earnings(trades)
+    table, trades, volume, usd, _ = read_builder_trades(fills, builder, ("user", *NEEDED))
+    every, names = table.known_ms(), trades.text("builder").sorted()
     rows = pd.DataFrame(
         {
             "user": trades.text("user").codes,

@@ -20,8 +20,7 @@ from toolkit.prepare.money import CASH, is_in_base, is_perp, warn_missing_tokens
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book, read_roles, warn_missing_directions
 from toolkit.rules.directions import CONVERSIONS
-from toolkit.statistics.estimate import check_level
-from toolkit.statistics.quantiles import student
+from toolkit.statistics import check_level, student
 
 NEEDED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 ROUTES = ("routed", "elsewhere", "direct", "unroutable")
@@ -81,28 +80,29 @@ def revenue(
     0      2  3000.0      0.3      1.0
     """
     keys = list_keys(by, _NUMBERS)
-    table, rows = read_builder_trades(fills, builder, NEEDED)
+    table, rows, volume, earned, is_unpriced = read_builder_trades(fills, builder, NEEDED)
     group, groups = group_rows(rows, keys)
     number = len(groups)
-    volume, earned, is_unpriced = read_earnings(rows)
     usd = sum_groups(group, earned, number)
     known = sum_groups(group, np.where(is_unpriced, 0.0, volume), number)
-    columns = {
-        **groups,
-        "fills": np.bincount(group, minlength=number),
-        "volume": sum_groups(group, volume, number),
-        "revenue": usd,
-        "fee_bps": ratio(usd, known) * 1e4,
-        "unpriced": np.bincount(group[is_unpriced], minlength=number),
-    }
-    result = pd.DataFrame(columns, index=range(number))
+    result = groups.assign(
+        fills=np.bincount(group, minlength=number),
+        volume=sum_groups(group, volume, number),
+        revenue=usd,
+        fee_bps=ratio(usd, known) * 1e4,
+        unpriced=np.bincount(group[is_unpriced], minlength=number),
+    )
     return finish(result, {"fills": table.frame}, helper="builders.revenue", by=keys)
 
 
 def read_builder_trades(
     fills: Frame, builder: str | None, needed: Sequence[str]
-) -> tuple[Table, Table]:
-    """Return all fills, and the trades among them that carry the builder, or any builder (None)."""
+) -> tuple[Table, Table, Floats, Floats, Flags]:
+    """Return all fills, and the trades among them that carry the builder, or any builder (None).
+
+    The arrays are volume, builder fee, and whether the fee has no known price, of each trade. The
+    fee is in USD; collateral and quote tokens count at par. A fee without a price counts as 0.
+    """
     table = Table(fills, "fills")
     table.require(needed)
     if "user" in needed:
@@ -120,21 +120,13 @@ def read_builder_trades(
             MissingFees,
         )
     warn_missing_tokens(rows)
-    return table, rows
-
-
-def read_earnings(rows: Table) -> tuple[Floats, Floats, Flags]:
-    """Return volume, builder fee, and whether the fee has no known price, of each fill.
-
-    The fee is in USD; collateral and quote tokens count at par. A fee without a price counts as 0.
-    """
     px, fee = rows.number("px"), np.nan_to_num(rows.number("builder_fee"))
     tokens = rows.text("fee_token", blank=True)
     has_price = tokens.facts(CASH.__contains__)
     has_price |= rows.text("coin").facts(lambda coin: ":" in coin or not is_perp(coin))
     # The price of the fill converts a fee in the token that is bought.
-    usd = np.where(is_in_base(rows, tokens), fee * px, fee)
-    return px * rows.number("sz"), np.where(has_price, usd, 0.0), ~has_price & (fee != 0)
+    usd = np.where(has_price, np.where(is_in_base(rows, tokens), fee * px, fee), 0.0)
+    return table, rows, px * rows.number("sz"), usd, ~has_price & (fee != 0)
 
 
 def routing(fills: Frame, builder: str, by: str | Iterable[str] | None = None) -> pd.DataFrame:
@@ -190,14 +182,12 @@ def routing(fills: Frame, builder: str, by: str | Iterable[str] | None = None) -
     place, places = group * len(ROUTES) + route, number * len(ROUTES)
     counts = np.bincount(place, minlength=places).reshape(number, len(ROUTES))
     usd = sum_groups(place, volume, places).reshape(number, len(ROUTES))
-    columns = {
-        **groups,
-        "fills": counts.sum(axis=1),
+    result = groups.assign(
+        fills=counts.sum(axis=1),
         **dict(zip(ROUTES, counts.T, strict=True)),
-        "volume": sum_groups(group, volume, number),
+        volume=sum_groups(group, volume, number),
         **{f"{name}_usd": each for name, each in zip(ROUTES, usd.T, strict=True)},
-    }
-    result = pd.DataFrame(columns, index=range(number))
+    )
     return finish(result, {"fills": table.frame}, helper="builders.routing", by=keys)
 
 
@@ -285,17 +275,10 @@ def attach_rate(
         reach = error * student(level, np.maximum(count - 1, 1))
         wide, logit = reach / (inside * (1 - inside)), np.log(inside / (1 - inside))
         low, high = (1 / (1 + np.exp(side * wide - logit)) for side in (1, -1))
-    columns = {
-        **groups,
-        "users": count,
-        "n": np.bincount(group, minlength=number),
-        "rate": rate,
-        "low": low,
-        "high": high,
-    }
-    result = pd.DataFrame(columns, index=range(number))
-    facts = {"helper": "builders.attach_rate", "by": keys, "level": level}
-    return finish(result, {"fills": table.frame}, **facts)
+    n = np.bincount(group, minlength=number)
+    result = groups.assign(users=count, n=n, rate=rate, low=low, high=high)
+    inputs = {"fills": table.frame}
+    return finish(result, inputs, helper="builders.attach_rate", by=keys, level=level)
 
 
 def _read_routes(fills: Frame, builder: str) -> tuple[Table, Ints, Ints, Floats]:

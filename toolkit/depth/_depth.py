@@ -14,7 +14,7 @@ from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import finish
 from toolkit.rules.depth import slippage_bounds
-from toolkit.statistics.quantiles import name_quantiles, rank_quantiles
+from toolkit.statistics import name_quantiles, rank_quantiles
 from toolkit.times import SECOND
 
 TIME = "timestamp_ms"

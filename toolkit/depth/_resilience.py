@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.depth._depth import SIDES
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.provenance import state_provenance
-from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval, grid_peaks
-from toolkit.statistics.estimate import Estimate
+from toolkit.statistics import DRAWS, Estimate, Sampling, bootstrap_interval, grid_peaks
 from toolkit.times import SECOND
 
 _GRID = 241
@@ -151,9 +150,7 @@ def resilience(
     shocks, curves = _find_recoveries(rows[rows["bps"] == bps], drop, window)
     # Falls within a second are one shock.
     second = (shocks["time"].array.asi8 / SECOND).round()
-    clusters: Ints = np.asarray(
-        shocks.groupby(["dex", "coin", second], sort=False).ngroup(), np.int64
-    )
+    clusters = np.asarray(shocks.groupby(["dex", "coin", second], sort=False).ngroup(), np.int64)
     *taken, count = how.ratio(shocks["taken"].to_numpy(), np.ones(len(shocks)), clusters)
     life, path = (np.nan,) * 3, pd.DataFrame(columns=list(_PATH))
     if curves:

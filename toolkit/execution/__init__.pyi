@@ -1,10 +1,10 @@
-from ._copy_trading import copy_trading as copy_trading
 from ._counterparties import counterparties as counterparties
 from ._counterparties import toxicity as toxicity
 from ._impact import Impact as Impact
 from ._impact import impact as impact
 from ._maker_days import maker_days as maker_days
 from ._markout import Markout as Markout
+from ._markout import copy_trading as copy_trading
 from ._markout import fill_quality as fill_quality
 from ._markout import markout as markout
 from ._quotes import quotes as quotes

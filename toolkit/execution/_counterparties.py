@@ -13,9 +13,7 @@ from toolkit.prepare.groups import number_groups, number_rows, ratio, sum_groups
 from toolkit.prepare.prices import span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import GroupedTrades, Trades, read_clusters, read_trades, trade_columns
-from toolkit.statistics.bootstrap import DRAWS, Sampling
-from toolkit.statistics.estimate import check_count, check_level
-from toolkit.statistics.shrinkage import shrink_estimates
+from toolkit.statistics import DRAWS, Sampling, check_count, check_level, shrink_estimates
 from toolkit.times import SECOND
 
 NamesOfSides = str | Mapping[str, str]
@@ -240,6 +238,8 @@ def toxicity(
         clusters, np.where(few, 0, clusters - 1)
     )
     error = 1e4 * ratio(np.sqrt(squares), base)
+    shown, shrunk = error > 0, np.full((3, count), np.nan)
+    shrunk[:, shown] = shrink_estimates(1e4 * rate[shown], error[shown], level)[:3]
     result = result.assign(
         fills=np.bincount(codes, minlength=count),
         volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), count),
@@ -247,15 +247,10 @@ def toxicity(
         gain_usd=np.where(priced > 0, gains, np.nan),
         gain_bps=1e4 * rate,
         error_bps=error,
-        shrunk_bps=np.nan,
-        low=np.nan,
-        high=np.nan,
+        **dict(zip(("shrunk_bps", "low", "high"), shrunk, strict=True)),
         clusters=clusters,
         age_seconds=ratio(ages, priced),
     )
-    shown = error > 0
-    shrunk = shrink_estimates(1e4 * rate[shown], error[shown], level)
-    result.loc[shown, ["shrunk_bps", "low", "high"]] = np.transpose(shrunk[:3])
     rank = result["shrunk_bps"].rank(ascending=False, method="min").astype("Int64")
     result.insert(0, "rank", rank)
     order = ["shrunk_bps", "gain_bps", "name"]

@@ -18,8 +18,7 @@ from toolkit.prepare.door import Names, Table
 from toolkit.prepare.groups import CALENDAR, period_start, split_groups, sum_groups
 from toolkit.prepare.prices import PriceHistory, make_history
 from toolkit.prepare.trades import GroupedTrades
-from toolkit.statistics.bootstrap import Sampling
-from toolkit.statistics.quantiles import student
+from toolkit.statistics import Sampling, student
 
 FIGURES: Final = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from toolkit import statistics
 from toolkit.arrays import Floats, Ints
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Table, utc_times
@@ -14,10 +15,7 @@ from toolkit.prepare.groups import number_rows, ratio, split_groups, sum_groups
 from toolkit.prepare.prices import PriceHistory, span_ms
 from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.trades import Trades, find_parents, read_trades
-from toolkit.statistics import bootstrap
-from toolkit.statistics.bootstrap import Sampling, bootstrap_interval
-from toolkit.statistics.estimate import Estimate, check_count
-from toolkit.statistics.quantiles import scipy_part
+from toolkit.statistics import DRAWS, Estimate, Sampling
 from toolkit.times import DAY, MINUTE
 
 EXPONENTS: Final = np.linspace(-0.5, 2.0, 251)
@@ -134,7 +132,7 @@ def impact(
     max_age: str | float = "60s",
     lags: int = 20,
     level: float = 0.95,
-    draws: int = bootstrap.DRAWS,
+    draws: int = DRAWS,
     seed: int = 0,
 ) -> Impact:
     """Estimate how the price impact of orders grows with their size, and how it decays.
@@ -214,7 +212,7 @@ def impact(
     2    root_bps       4.0
     """
     how = Sampling(level, draws, seed)
-    check_count(lags, "lags")
+    statistics.check_count(lags, "lags")
     span, age_ms = span_ms(horizon, "horizon"), span_ms(max_age, "max_age")
     table = Table(fills, "fills")
     trades = read_trades(table, ("oid", "crossed"))
@@ -270,7 +268,8 @@ def impact(
     by_coin = split_groups(coin.codes[is_priced], len(names))
     fitted, laws = _fit_law(share, found, by_coin, days, how)
     clusters = int(days.max(initial=-1)) + 1
-    low, high = np.array([bootstrap_interval(drawn, clusters, level) for drawn in fitted[1:].T]).T
+    ends = [statistics.bootstrap_interval(drawn, clusters, level) for drawn in fitted[1:].T]
+    low, high = np.transpose(ends)
     low[0], high[0] = np.clip((low[0], high[0]), EXPONENTS[0], EXPONENTS[-1])
     figures = pd.Series(["exponent", "impact_bps", "root_bps"], dtype="str")
     params = pd.DataFrame({"name": figures, "estimate": fitted[0], "low": low, "high": high})
@@ -309,7 +308,7 @@ def _fit_law(
     if not any(len(np.unique(share[rows])) >= _FEWEST for rows in coins):
         return np.full((1 + how.draws, 3), np.nan), np.full((len(coins), 2), np.nan)
     count, width = int(days.max()) + 1, len(EXPONENTS)
-    drawn = bootstrap.count_draws(np.random.default_rng(how.seed), how.draws, count, 1)
+    drawn = statistics.count_draws(np.random.default_rng(how.seed), how.draws, count, 1)
     drawn = np.vstack([np.ones(count), drawn])
     gain, total, n = (np.zeros((len(drawn), size)) for size in (width, width, 1))
     own = np.full((len(coins), width), np.nan)
@@ -332,7 +331,7 @@ def _fit_law(
         n += weight
         own[number] = best[0]
     best = ratio(total, np.broadcast_to(n, total.shape))
-    place, shift = bootstrap.grid_peaks(gain)
+    place, shift = statistics.grid_peaks(gain)
     exponent, here = EXPONENTS[place] + _STEP * shift, best[np.arange(len(gain)), place]
     fitted = np.stack([exponent, here, best[:, _ROOT]], axis=1)
     # Without a positive law, or with one order of each coin, no exponent is better than another.
@@ -419,7 +418,7 @@ def _measure_response(events: Trades, mid: Floats, lags: int, how: Sampling) -> 
     }
     table: dict[str, Any] = {"lag": np.arange(1, lags + 1)}
     for name, values in curves.items():
-        ends = [bootstrap_interval(drawn, count, how.level) for drawn in values[1:].T]
+        ends = [statistics.bootstrap_interval(drawn, count, how.level) for drawn in values[1:].T]
         table[name if name == "autocorrelation" else f"{name}_bps"] = values[0]
         table[f"{name}_low"], table[f"{name}_high"] = np.array(ends).T
     return pd.DataFrame(table).assign(n=known[0, :lags].astype(np.int64))
@@ -431,7 +430,7 @@ def _solve_kernels(correlation: Floats, changes: Floats) -> Floats:
     for row, (each, change) in enumerate(zip(correlation, changes, strict=True)):
         if not np.isfinite(each).all() or not np.isfinite(change).all():
             continue
-        matrix = scipy_part("linalg").toeplitz(each)
+        matrix = statistics.scipy_part("linalg").toeplitz(each)
         sizes = np.linalg.eigvalsh(matrix)
         # Orders that all have the same side do not tell the kernel apart from the response.
         if sizes[0] > _LEAST_SHARE * sizes[-1]:

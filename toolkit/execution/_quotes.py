@@ -12,7 +12,6 @@ it does: with an autocorrelation of 0.8, only a fifth of the spread would show.
 """
 
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -25,10 +24,10 @@ from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import read_trades
 from toolkit.times import SECOND
 
-PARTS: Final = ("half_spread", "transitory", "permanent")
-_FEWEST_TURNS: Final = 2  # changes of the taker's side, which alone show the spread
-_ENOUGH_SHARED: Final = 10
-_LEAST_LEFT: Final = 1e-6
+PARTS = ("half_spread", "transitory", "permanent")
+_FEWEST_TURNS = 2  # changes of the taker's side, which alone show the spread
+_ENOUGH_SHARED = 10
+_LEAST_LEFT = 1e-6
 """Share of a variance that the regression must leave in the residuals."""
 
 

@@ -17,8 +17,7 @@ from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.roles import is_off_book
 from toolkit.prepare.trades import Trades, find_parents, read_signs, read_trades
 from toolkit.rules.twaps import SLICE_TYPE
-from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval, bootstrap_ratios
-from toolkit.statistics.estimate import Estimate
+from toolkit.statistics import DRAWS, Estimate, Sampling, bootstrap_interval, bootstrap_ratios
 from toolkit.times import DAY
 
 

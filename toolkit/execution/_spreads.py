@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -22,12 +21,10 @@ from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.prices import span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import LIQUIDITY, group_trades
-from toolkit.statistics.bootstrap import DRAWS, Sampling
-from toolkit.statistics.estimate import Estimate
-from toolkit.statistics.quantiles import student
+from toolkit.statistics import DRAWS, Estimate, Sampling, student
 from toolkit.times import SECOND
 
-_SPLIT: Final = ("effective", "realised", "impact")
+_SPLIT = ("effective", "realised", "impact")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

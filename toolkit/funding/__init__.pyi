@@ -4,6 +4,6 @@ from ._carry import carry as carry
 from ._carry import hedged_carry as hedged_carry
 from ._oracle import implied_oracle as implied_oracle
 from ._oracle import oracle_check as oracle_check
-from ._payments import accrual as accrual
-from ._payments import sums as sums
+from ._rates import accrual as accrual
 from ._rates import annualised as annualised
+from ._rates import sums as sums

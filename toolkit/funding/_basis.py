@@ -13,9 +13,7 @@ from toolkit.funding._rates import HOURS_A_YEAR
 from toolkit.prepare.door import NATIVE_DEX, Frame, Table, utc_times
 from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import frame_provenance, state_provenance
-from toolkit.statistics.bootstrap import DRAWS, Sampling
-from toolkit.statistics.estimate import Estimate
-from toolkit.statistics.quantiles import student
+from toolkit.statistics import DRAWS, Estimate, Sampling, student
 from toolkit.times import HOUR, to_ms
 
 ALL: Final = "all"
@@ -171,7 +169,21 @@ def _read_hours(contexts: Frame) -> pd.DataFrame:
     table.require(("name", "mark_px", "oracle_px", "funding", "open_interest"))
     coins = join_names(table.text("dex", blank=True), table.text("name"))
     rank = np.argsort(np.argsort(coins.values))[coins.codes]
-    ms = table.ms() if table.has("time") else _snapshot_ms(contexts, coins.codes)
+    if table.has("time"):
+        ms = table.ms()
+    else:
+        lack = "contexts: the column time is missing, and "
+        fetched_at = frame_provenance(contexts).get("asked_at")
+        if fetched_at is None:
+            raise MissingColumns(
+                f"{lack}the time of the fetch is not known. Add it: contexts.assign(time=...)"
+            )
+        if len(np.unique(rank)) < len(rank):
+            raise MissingColumns(
+                f"{lack}there are several snapshots of a coin. Add the column to each snapshot "
+                "before you concatenate them: snapshot.assign(time=...)"
+            )
+        ms = np.full(len(rank), to_ms(fetched_at))
     amounts = [table.number(n) for n in ("open_interest", "funding", "oracle_px", "mark_px")]
     # Several rows of one millisecond: the result does not depend on their order.
     order = np.lexsort((*amounts, ms, rank))
@@ -190,22 +202,6 @@ def _read_hours(contexts: Frame) -> pd.DataFrame:
             "open_interest_usd": interest * oracle,
         }
     )
-
-
-def _snapshot_ms(contexts: Frame, coins: Ints) -> Ints:
-    """Return the time of the fetch, as often as coins; raise MissingColumns if it is not known."""
-    fetched_at = frame_provenance(contexts).get("asked_at")
-    if fetched_at is None:
-        raise MissingColumns(
-            "contexts: the column time is missing, and the time of the fetch is not known. Add it: "
-            "contexts.assign(time=...)"
-        )
-    if len(np.unique(coins)) < len(coins):
-        raise MissingColumns(
-            "contexts: the column time is missing, and there are several snapshots of a coin. Add "
-            "the column to each snapshot before you concatenate them: snapshot.assign(time=...)"
-        )
-    return np.full(len(coins), to_ms(fetched_at))
 
 
 def _persistence(hour: Ints, value: Floats, level: float) -> tuple[float, float, float]:

@@ -11,8 +11,7 @@ from toolkit.prepare.door import Frame
 from toolkit.prepare.provenance import finish
 from toolkit.slippage._fit import SlippageFit, fit
 from toolkit.slippage._means import blocks_at, expected_cost, place_among_sizes
-from toolkit.statistics.bootstrap import DRAWS, block_count, bootstrap_interval
-from toolkit.statistics.estimate import check_level
+from toolkit.statistics import DRAWS, block_count, bootstrap_interval, check_level, check_positive
 
 _SIDES = {"long": (-1.0, "buy", "sell"), "short": (1.0, "sell", "buy")}
 _RESULT = {
@@ -135,9 +134,7 @@ def carry(
     check_level(level)
     if side not in _SIDES:
         raise ValueError(f"side must be 'short' or 'long', not {side!r}")
-    for name, number in (("usd", usd), ("days", days)):
-        if not number > 0:
-            raise ValueError(f"{name} must be above 0, not {number!r}")
+    check_positive(usd=usd, days=days)
     fitted = samples if isinstance(samples, SlippageFit) else fit(samples, draws=draws, seed=seed)
     sign, entering, leaving = _SIDES[side]
     hours, fees = 24.0 * days, -2.0 * fee_bps
@@ -245,8 +242,7 @@ def hedged_carry(
        funding_bps  perp_bps  spot_bps  fees_bps  net_bps
     0        240.0     -22.0     -12.0     -23.0    183.0
     """
-    if not leverage > 0:
-        raise ValueError(f"leverage must be above 0, not {leverage!r}")
+    check_positive(leverage=leverage)
     perp = carry(
         funding, samples, usd, days=days, fee_bps=fee_bps, block_hours=block_hours, level=level,
         draws=draws, seed=seed, interval_hours=interval_hours,

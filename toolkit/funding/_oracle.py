@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_groups, period_start
 from toolkit.prepare.money import is_perp
 from toolkit.prepare.provenance import finish
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.rules.funding import LAST_DIGIT, implied_range
+from toolkit.statistics import check_positive
 from toolkit.times import HOUR
 
 
@@ -95,17 +95,8 @@ def _implied_prices(table: Table) -> pd.DataFrame:
     # Rounding may reverse the ends of a range without width.
     agree = pd.array(low <= high * (1 + 1e-12), dtype="boolean")
     agree[(count == 1) & (longest > 1)] = pd.NA
-    columns = {
-        "coin": groups["coin"],
-        "hour": groups["hour"],
-        "oracle_px": np.bincount(group, paid) / np.bincount(group, weight),
-        "low": low,
-        "high": high,
-        "agree": agree,
-        "n": count,
-        "longest": longest,
-    }
-    return pd.DataFrame(columns)
+    px = np.bincount(group, paid) / np.bincount(group, weight)
+    return groups.assign(oracle_px=px, low=low, high=high, agree=agree, n=count, longest=longest)
 
 
 def oracle_check(
@@ -176,54 +167,38 @@ def oracle_check(
        oracle_px  off_by  agrees
     0    29002.9     1.0    True
     """
-    for name, number in (("tolerance", tolerance), ("window_hours", window_hours)):
-        if not number > 0:
-            raise ValueError(f"{name} must be above 0, not {number!r}")
+    check_positive(tolerance=tolerance, window_hours=window_hours)
     payments, trades = Table(funding, "funding"), Table(fills, "fills")
     trades.require(("coin", "px", "sz", "time"))
     px, sz, ms, coins = trades.number("px"), trades.number("sz"), trades.ms(), trades.text("coin")
     used = ~np.isnan(px * sz) & (ms != NO_TIME) & coins.facts(is_perp)
     if trades.has("dir"):
         used &= ~trades.text("dir").facts(NOT_TRADED.__contains__)
-    order = np.flatnonzero(used)[np.lexsort((ms[used], coins.codes[used]))]
-    px, sz, ms, codes = px[order], sz[order], ms[order], coins.codes[order]
+    keys = (coins.codes << 43) + ms  # one number for coin and time
+    order = np.flatnonzero(used)[np.argsort(keys[used], kind="stable")]
+    px, sz, keys = px[order], sz[order], keys[order]
     prices = _implied_prices(payments)
-    hour = prices["hour"].astype("int64").to_numpy()
-    begin = hour - (window_hours + prices["longest"].to_numpy() - 1) * HOUR
-    first, last = np.zeros(len(prices), dtype=np.int64), np.zeros(len(prices), dtype=np.int64)
-    code_of = {coin: code for code, coin in enumerate(coins.values)}
-    for coin, places in prices.groupby("coin").indices.items():
-        code = code_of.get(str(coin), len(code_of))
-        start, stop = np.searchsorted(codes, [code, code + 1])
-        own = ms[start:stop]
-        first[places] = start + np.searchsorted(own, begin[places], "left")
-        last[places] = start + np.searchsorted(own, hour[places] + window_hours * HOUR, "right")
+    code_of = {coin: code for code, coin in enumerate(coins.values) if coin}
+    code = prices["coin"].map(code_of).fillna(-1).to_numpy(np.int64)
+    hour = (code << 43) + prices["hour"].astype("int64").to_numpy()
+    before = (window_hours + prices["longest"].to_numpy() - 1) * HOUR
+    first = np.searchsorted(keys, hour - before, "left")
+    last = np.searchsorted(keys, hour + window_hours * HOUR, "right")
     count = last - first
     windows = np.stack([first, last], axis=1).ravel()
     paid, size = (np.add.reduceat(np.append(x, 0.0), windows)[::2] for x in (px * sz, sz))
     with np.errstate(divide="ignore", invalid="ignore"):
         fill_px = np.where(count > 0, paid / size, np.nan)
         ratio = prices["oracle_px"].to_numpy() / fill_px
-    agrees = pd.array(np.abs(ratio - 1) <= tolerance, dtype="boolean")
-    agrees[np.isnan(ratio)] = pd.NA
-    columns = {
-        **prices[["coin", "hour", "oracle_px"]],
-        "fill_px": fill_px,
-        "fills": count,
-        "ratio": ratio,
-        "off_by": _nearest_factor(ratio, tolerance),
-        "agrees": agrees,
-    }
-    inputs = {"funding": payments.frame, "fills": trades.frame}
-    facts = {"helper": "funding.oracle_check", "tolerance": tolerance}
-    return finish(pd.DataFrame(columns), inputs, **facts)
-
-
-def _nearest_factor(ratio: Floats, tolerance: float) -> Floats:
-    """Return the nearest whole number or inverse of one within the tolerance, else the ratio."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+        # The nearest whole number or inverse of one within the tolerance, else the ratio.
         up = np.maximum(np.abs(ratio), 1 / np.abs(ratio))
         whole = np.round(up)
         factor = np.where(np.abs(up / whole - 1) <= tolerance, whole, up)
-        signed: Floats = np.where(np.abs(ratio) >= 1, factor, 1 / factor) * np.sign(ratio)
-    return signed
+        off_by = np.where(np.abs(ratio) >= 1, factor, 1 / factor) * np.sign(ratio)
+    agrees = pd.array(np.abs(ratio - 1) <= tolerance, dtype="boolean")
+    agrees[np.isnan(ratio)] = pd.NA
+    result = prices[["coin", "hour", "oracle_px"]].assign(
+        fill_px=fill_px, fills=count, ratio=ratio, off_by=off_by, agrees=agrees
+    )
+    inputs = {"funding": payments.frame, "fills": trades.frame}
+    return finish(result, inputs, helper="funding.oracle_check", tolerance=tolerance)

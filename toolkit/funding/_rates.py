@@ -1,16 +1,18 @@
-"""Annualised funding rates, and the hourly rates behind them."""
+"""Funding payments, annualised funding rates, and the hourly rates behind them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
-from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit import statistics
+from toolkit.arrays import Floats
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.funding import EIGHT_HOURS, HOURLY_FROM
+from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.statistics import bootstrap
-from toolkit.statistics.estimate import check_level
+from toolkit.statistics import DRAWS
 from toolkit.times import HOUR
 
 HOURS_A_YEAR = 24 * 365
@@ -27,7 +29,7 @@ def annualised(
     trim: float = 0.1,
     block_hours: int = 24,
     level: float = 0.95,
-    draws: int = bootstrap.DRAWS,
+    draws: int = DRAWS,
     seed: int = 0,
     interval_hours: float | None = None,
 ) -> pd.DataFrame:
@@ -90,19 +92,18 @@ def annualised(
     1   trimmed    0.1752  3        1     0.75
     2    median    0.0876  3        1     0.75
     """
-    check_level(level)
+    statistics.check_level(level)
     if not 0 <= trim < 0.5:
         raise ValueError(f"trim must be at least 0 and below 0.5, not {trim!r}")
-    if block_hours < 1:
-        raise ValueError(f"block_hours must be at least 1, not {block_hours!r}")
+    statistics.check_count(block_hours, "block_hours")
     figures = []
     for coin, rates, span in hourly_rates(funding, interval_hours):
         hours = len(rates)
         cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
         values = trimmed_means(rates, list(cuts.values()), block_hours, draws, seed)
-        blocks = bootstrap.block_count(hours, block_hours)
+        blocks = statistics.block_count(hours, block_hours)
         for name, estimates in zip(cuts, values.T, strict=True):
-            low, high = bootstrap.bootstrap_interval(estimates[1:], blocks, level)
+            low, high = statistics.bootstrap_interval(estimates[1:], blocks, level)
             yearly = (HOURS_A_YEAR * each for each in (estimates[0], low, high))
             figures.append((coin, name, *yearly, hours, span - hours, hours / span))
     result = pd.DataFrame(figures, columns=list(_ANNUAL)).astype(_ANNUAL)
@@ -114,8 +115,8 @@ def hourly_rates(funding: Frame, interval: float | None = None) -> list[tuple[st
 
     `interval` is how many hours one payment is for, if the caller knows it.
     """
-    if interval is not None and not interval > 0:
-        raise ValueError(f"interval_hours must be above 0, not {interval!r}")
+    if interval is not None:
+        statistics.check_positive(interval_hours=interval)
     table = Table(funding, "funding")
     table.require(("coin", "time", "funding_rate"))
     rows = pd.DataFrame(
@@ -183,24 +184,137 @@ def trimmed_means(
         The first row is that of the rates themselves.
     """
     values, codes = np.unique(rates, return_inverse=True)
-    count, distinct = len(rates), len(values)
-    means = [_means_of_draws(values, bootstrap.count_codes(codes[None, :], distinct), cuts)]
-    rng = np.random.default_rng(seed)
+    count, rng = len(rates), np.random.default_rng(seed)
     # Draw in portions: years of hours times a thousand draws would need too much memory.
     portion = max(1, _CHUNK // count)
-    for first in range(0, draws, portion):
-        places = bootstrap.draw_blocks(rng, min(portion, draws - first), count, block_hours)
-        means.append(_means_of_draws(values, bootstrap.count_codes(codes[places], distinct), cuts))
+    sizes = (min(portion, draws - first) for first in range(0, draws, portion))
+    drawn = (statistics.draw_blocks(rng, size, count, block_hours) for size in sizes)
+    means = []
+    for places in chain([np.arange(count)[None, :]], drawn):
+        ranks = np.zeros((len(places), len(values) + 1))
+        np.cumsum(statistics.count_codes(codes[places], len(values)), axis=1, out=ranks[:, 1:])
+        parts = []
+        for cut in cuts:
+            upper = ranks[:, -1:] - cut
+            kept = np.diff(np.clip(ranks, cut, upper), axis=1)
+            parts.append(kept @ values / (upper[:, 0] - cut))
+        means.append(np.stack(parts, axis=1))
     return np.concatenate(means)
 
 
-def _means_of_draws(values: Floats, counts: Ints, cuts: Sequence[int]) -> Floats:
-    """Return the trimmed means of draws, each given as a count of the rising values."""
-    ranks = np.zeros((len(counts), len(values) + 1))
-    np.cumsum(counts, axis=1, out=ranks[:, 1:])
-    means = []
-    for cut in cuts:
-        upper = ranks[:, -1:] - cut
-        kept = np.diff(np.clip(ranks, cut, upper), axis=1)
-        means.append(kept @ values / (upper[:, 0] - cut))
-    return np.stack(means, axis=1)
+RESULT = ("paid", "received", "net", "payments", "first", "last")
+
+
+def sums(funding: Frame, by: str | Iterable[str] | None = ("coin",)) -> pd.DataFrame:
+    """Sum funding payments: paid, received and net.
+
+    Parameters
+    ----------
+    funding : DataFrame
+        Funding rows: ``coin, time, usdc``. Repeated rows count once.
+    by : str, list of str or None, default ("coin",)
+        One row for each group: ``coin``, ``user``, ``dex``, ``hour``, ``day``, ``week`` (Monday,
+        UTC), or any other column. None: one row.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by the groups: the columns of `by`, then
+
+        - ``paid``: sum of the payments that the account paid, in USD, at most 0.
+        - ``received``: sum of the payments that the account received, in USD, at least 0.
+        - ``net``: ``paid + received``, in USD; positive is a gain.
+        - ``payments``: number of rows with an amount. A row that sums several payments
+          (``n_samples``) is one row.
+        - ``first``: time of the first row with an amount, UTC.
+        - ``last``: time of the last row with an amount, UTC.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or `usdc` holds text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"coin": ["BTC", "BTC", "ETH"], "usdc": [-2.0, 0.5, 1.0],
+    ...                      "time": pd.to_datetime([0, 3_600_000, 0], unit="ms", utc=True)})
+    >>> sums(rows)[["coin", "paid", "received", "net", "payments"]]
+      coin  paid  received  net  payments
+    0  BTC  -2.0       0.5 -1.5         2
+    1  ETH   0.0       1.0  1.0         1
+    """
+    keys = list_keys(by, ("time", *RESULT))
+    table = Table(funding, "funding")
+    table.require(["coin", "time", "usdc"])
+    rows = np.flatnonzero(~np.isnan(table.number("usdc")))
+    usdc = table.number("usdc")[rows]
+    group, groups = group_rows(table, keys, rows)
+    count = len(groups)
+    times = pd.Series(utc_times(table.ms()[rows])).groupby(group)
+    result = groups.assign(
+        paid=sum_groups(group, np.minimum(usdc, 0.0), count),
+        received=sum_groups(group, np.maximum(usdc, 0.0), count),
+        net=sum_groups(group, usdc, count),
+        payments=np.bincount(group, minlength=count),
+        first=times.min(),
+        last=times.max(),
+    )
+    return finish(result, {"funding": table.frame}, helper="funding.sums", by=keys)
+
+
+def accrual(
+    funding: Frame, by: str | Iterable[str] | None = ("coin",), *, step: str = "hour"
+) -> pd.DataFrame:
+    """Compute the running total of funding over time.
+
+    Parameters
+    ----------
+    funding : DataFrame
+        Funding rows: ``coin, time, usdc``. Repeated rows count once.
+    by : str, list of str or None, default ("coin",)
+        One curve for each group: ``coin``, ``user``, ``dex``, or any other column.
+    step : {"hour", "day", "week"}
+        The payments of one step are summed first. Funding is due every hour.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by the groups and time, one row for each step with a payment: the columns of `by`,
+        then
+
+        - ``time``: start of the step, UTC.
+        - ``usdc``: net funding of the step, in USD; positive is received.
+        - ``payments``: number of rows in the step.
+        - ``total``: net funding of all steps up to this one, in USD. The last total is the net of
+          `sums`. If a step has no row, either no position was open or the rows are missing.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or `usdc` holds text.
+    ValueError
+        If there is no such step.
+
+    Notes
+    -----
+    A row that sums several payments (``n_samples``) counts at its own time, which is the time of
+    payment.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"coin": "BTC", "usdc": [-2.0, 0.5, 0.25],
+    ...                      "time": pd.to_datetime([0, 1, 3], unit="h", utc=True)})
+    >>> accrual(rows)["total"].tolist()
+    [-2.0, -1.5, -1.25]
+    """
+    if step not in CALENDAR:
+        raise ValueError(f"unknown step {step!r}; choose one of {', '.join(CALENDAR)}")
+    keys = list_keys(by, ("time", "usdc", "total", "payments", *CALENDAR))
+    steps = sums(funding, [*keys, step])
+    net = steps.groupby(keys, dropna=False)["net"] if keys else steps["net"]
+    result = steps[keys].assign(
+        time=steps[step], usdc=steps["net"], payments=steps["payments"], total=net.cumsum()
+    )
+    return finish(result, {"funding": funding}, helper="funding.accrual", by=keys, step=step)

@@ -11,16 +11,17 @@ from toolkit.arrays import Floats
 from toolkit.contract.market_names import code_among
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
-from toolkit.liquidations._impact_laws import ImpactLaws, estimate_laws
 from toolkit.liquidations._margin_buffers import LeverageLimits, Margins, read_margins
-from toolkit.prepare.door import Frame
+from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import sum_groups
+from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.states import BACKSTOP_SHARE, name_some, open_positions
 from toolkit.rules.margin import maintenance
 from toolkit.slippage._fit import SlippageFit
-from toolkit.statistics.bootstrap import bootstrap_interval
-from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.slippage._means import UNIT_USD
+from toolkit.statistics import Estimate, Sampling, bootstrap_interval, check_level
+from toolkit.times import DAY
 
 SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 _LOWEST_PRICE: Final = 0.01
@@ -38,7 +39,6 @@ _LIQUIDATED: Final = (
     "shock", "round", "user", "dex", "margin", "coin", "notional", "equity", "maintenance",
     "method",
 )  # fmt: skip
-_OF_ROUND: Final = ["notional", "equity", "maintenance"]
 _DTYPES: Final = dict.fromkeys(("rounds", "accounts", "round", "positions"), "int64") | (
     dict.fromkeys(("user", "dex", "margin", "coin", "method"), "str")
 )
@@ -111,11 +111,6 @@ class Cascade(Estimate):
     coin: str
     unmeasured: int
     unmeasured_usd: float
-
-
-Round = tuple[Any, int, Floats, float, float]
-"""One round of liquidations: liquidated accounts, number of their positions, forced trades of each
-coin, liquidated notional whose impact is not known, price change of the shocked coin after it."""
 
 
 def cascade(
@@ -238,45 +233,30 @@ def cascade(
         )
     coin = code_among(coin, set(held["coin"]))
     coins = [coin, *sorted({*held["coin"]} - {coin})]
-    laws = estimate_laws(impact, coins, draws, seed)
-    if len(held) and coin not in set(held["coin"]) and np.isnan(laws.a[0, 0]).all():
+    a, k, largest, blocks, source = _estimate_laws(impact, coins, draws, seed)
+    if len(held) and coin not in set(held["coin"]) and np.isnan(a[0, 0]).all():
         names = held["coin"].value_counts().index
         raise ValueError(
             f"positions: no position is in {coin!r}. Choose one of {name_some(names, 8)}"
         )
-    laws = laws._replace(a=lasting * laws.a)
-    run = _prepare_rounds(margins, held, coins, laws, backstop_trades=backstop_trades)
+    run = _prepare_rounds(margins, held, coins, lasting * a, k, backstop_trades)
     of_other = betas.get if isinstance(betas, Mapping) else lambda name, _: betas
     sums: list[dict[str, float]] = []
     rounds: list[dict[str, float]] = []
-    gone = []
+    gone: list[pd.DataFrame] = []
     for shock in shocks:
         first = np.array([max(of_other(name, 0.0) * shock, -1.0) for name in coins])
         first[0] = shock
-        made, *drawn = (run(first, draw) for draw in range(len(laws.a)))
-        final, *moves = (found[-1][-1] if found else shock for found in (made, *drawn))
-        low, high = bootstrap_interval(np.array(moves), laws.blocks, level)
+        (final, traded, rows, hits), *drawn = (run(first, draw) for draw in range(len(a)))
+        low, high = bootstrap_interval(np.array([move for move, *_ in drawn]), blocks, level)
         low, high = min(low, final), max(high, final)
-        rows = []
-        for number, (hit, count, flow, unpriced, move) in enumerate(made, 1):
-            notional, equity, required = hit[_OF_ROUND].to_numpy(np.float64).T
-            row = {
-                "accounts": len(hit),
-                "positions": count,
-                "forced_usd": notional.sum(),
-                "coin_usd": flow[0] + 0.0,
-                "backstop_usd": notional[equity < BACKSTOP_SHARE * required].sum(),
-                "deficit_usd": -np.minimum(equity, 0.0).sum() + 0.0,
-                "unpriced_usd": unpriced,
-                "move": move,
-            }
-            rows.append({"shock": shock, "round": number, **row})
-            gone.append(hit.assign(shock=shock, round=number))
-        rounds += rows
+        rounds += [{"shock": shock, **row} for row in rows]
+        gone += [hit.assign(shock=shock) for hit in hits]
         total = (sum(row[name] for row in rows) for name in _TOTALS)
         ends = sorted((low / shock, high / shock))
-        beyond = laws.beyond(sum((flow for _, _, flow, _, _ in made), np.zeros(len(coins))))
-        figures = (shock, final, low, high, final / shock, *ends, len(made), *total, beyond)
+        shown = largest[np.arange(len(coins)), (traded > 0).astype(np.int64)]
+        beyond = np.nansum(np.maximum(np.abs(traded) - shown, 0.0))
+        figures = (shock, final, low, high, final / shock, *ends, len(rows), *total, beyond)
         sums.append(dict(zip(_PARAMS, figures, strict=True)))
 
     def result(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
@@ -289,13 +269,13 @@ def cascade(
     inputs |= {} if isinstance(impact, SlippageFit) else {"impact": impact}
     state_provenance(
         (params, all_rounds, liquidated), inputs,
-        helper="liquidations.cascade", coin=coin, margin=margins.source, impact=laws.source,
+        helper="liquidations.cascade", coin=coin, margin=margins.source, impact=source,
     )  # fmt: skip
     return Cascade(
         params=params, n=len(margins.equity), level=level, rounds=all_rounds,
         liquidated=liquidated, coin=coin, unmeasured=int(unknown.sum()),
         unmeasured_usd=float(margins.table["notional"][unknown].sum()),
-        method=f"rounds of liquidations; {margins.source}; impact: {laws.source}",
+        method=f"rounds of liquidations; {margins.source}; impact: {source}",
     )  # fmt: skip
 
 
@@ -303,13 +283,13 @@ def _prepare_rounds(
     margins: Margins,
     held: pd.DataFrame,
     coins: list[str],
-    laws: ImpactLaws,
-    *,
+    a: Floats,
+    k: Floats,
     backstop_trades: bool,
-) -> Callable[[Floats, int], list[Round]]:
+) -> Callable[[Floats, int], tuple[float, Floats, list[dict[str, float]], list[pd.DataFrame]]]:
     """Return the function of the rounds after a shock of the first of the coins.
 
-    Accounts without a distance are never liquidated.
+    Accounts without a distance are never liquidated. ``a`` and ``k`` are of `_estimate_laws`.
     """
     distance = margins.distances(held)
     rank = np.argsort(distance, kind="stable")
@@ -323,11 +303,12 @@ def _prepare_rounds(
     values = (held["notional"] * np.sign(held["szi"])).to_numpy()[order]
     most, low = margins.max_leverage[order], margins.lower_bound[order]
 
-    def run(shock: Floats, draw: int) -> list[Round]:
-        """Return the rounds that follow from the shocks of all coins; of draws only the moves."""
-        gone = np.zeros(len(equities), bool)
+    def run(shock: Floats, draw: int) -> Any:
+        """Return the final move, the trades, the rounds and their accounts; of a draw no rounds."""
+        gone, place = np.zeros(len(equities), bool), np.arange(len(shock))
         traded, move = np.zeros(len(shock)), shock
-        rounds: list[Round] = []
+        rows: list[dict[str, float]] = []
+        hits: list[pd.DataFrame] = []
         while np.isfinite(move[0]):
             # Nobody is liquidated while no price has moved by more than the account's distance.
             near = int(np.searchsorted(distance, np.abs(move).max(), side="right"))
@@ -344,20 +325,94 @@ def _prepare_rounds(
             trades = is_hit & (backstop_trades | ~is_backstop)
             flow = -sum_groups(coin, np.where(trades[owner], moved, 0.0), len(shock))
             traded = traded + flow
-            pushed = laws.moves(traded, draw)
-            unknown = np.isnan(pushed) & (np.arange(len(shock)) > 0)
+            law = draw, place, (traded > 0).astype(np.int64)
+            with np.errstate(over="ignore"):
+                size = a[law] * (np.abs(traded) / UNIT_USD) ** k[law]
+            pushed = np.where(traded == 0, 0.0, np.sign(traded) * size)
+            unknown = np.isnan(pushed) & (place > 0)
             pushed = np.where(unknown, 0.0, pushed)
             move = shock + (1 + shock) * np.maximum(pushed, _LOWEST_PRICE - 1)
-            hit, count, unpriced = None, int(is_hit[owner].sum()), 0.0
-            if not draw:
-                hit = table.iloc[np.flatnonzero(is_hit)].assign(
-                    notional=sum_groups(owner, np.abs(moved), near)[is_hit],
-                    equity=equity[is_hit],
-                    maintenance=required[is_hit],
-                    method=np.where(is_backstop, "backstop", "market")[is_hit],
-                )
-                unpriced = np.abs(moved)[is_hit[owner] & unknown[coin]].sum()
-            rounds.append((hit, count, flow, unpriced, float(move[0])))
-        return rounds
+            if draw:
+                continue
+            hit = table.iloc[np.flatnonzero(is_hit)].assign(
+                notional=sum_groups(owner, np.abs(moved), near)[is_hit],
+                equity=equity[is_hit],
+                maintenance=required[is_hit],
+                method=np.where(is_backstop, "backstop", "market")[is_hit],
+                round=len(hits) + 1,
+            )
+            hits.append(hit)
+            row = {
+                "round": len(hits),
+                "accounts": len(hit),
+                "positions": int(is_hit[owner].sum()),
+                "forced_usd": hit["notional"].sum(),
+                "coin_usd": flow[0] + 0.0,
+                "backstop_usd": hit["notional"][hit["method"] == "backstop"].sum(),
+                "deficit_usd": -np.minimum(hit["equity"], 0.0).sum() + 0.0,
+                "unpriced_usd": np.abs(moved)[is_hit[owner] & unknown[coin]].sum(),
+                "move": float(move[0]),
+            }
+            rows.append(row)
+        return float(move[0]), traded, rows, hits
 
     return run
+
+
+_SIDES: Final = ("sell", "buy")
+_DEPTHS: Final = ("bid_depth_usd", "ask_depth_usd")
+
+
+def _estimate_laws(
+    impact: Frame | SlippageFit, coins: list[str], draws: int, seed: int
+) -> tuple[Floats, Floats, Floats, int, str]:
+    """Return the laws ``move = a * (Q / 100,000 USD)**k`` of sells and buys, from depth or a fit.
+
+    The marginal price of a fitted cost ``a * Q**k`` is ``a * (1 + k) * Q**k``: the derivative of
+    the amount ``Q * cost`` that an order pays.
+
+    - `a` and `k`, as shares: (1 + draws, coins, 2), the estimate first; NaN if not known
+    - the largest trade that the data shows, in USD: (coins, 2)
+    - number of days (or blocks of days) that were resampled
+    - the source of the data, in words
+    """
+    if isinstance(impact, SlippageFit):
+        count = min([draws, *(len(values) - 1 for _, values in impact.draws.values())])
+        a, k = np.full((2, 1 + count, len(coins), 2), np.nan)
+        largest, blocks = a[0].copy(), 0
+        sampled = impact.groups.set_index(["coin", "side"])["largest_usd"]
+        for (coin, side), (clusters, values) in impact.draws.items():
+            if coin in coins:
+                at, blocks = (coins.index(coin), _SIDES.index(side)), clusters
+                _, scale, power, _ = values[: 1 + count].T
+                a[:, *at], k[:, *at] = scale * (1 + power) / 1e4, power
+                largest[at] = sampled[coin, side]
+        return (a, k, largest, blocks, f"fitted slippage of {impact.n:,} samples")
+    table = Table(impact, "impact", "depth")
+    table.require(("coin", "timestamp_ms", "bps", *_DEPTHS))
+    names = join_names(table.text("dex", blank=True), table.text("coin"))
+    distance, ms = table.number("bps"), table.ms("timestamp_ms")
+    days, codes = np.unique(ms // DAY, return_inverse=True)
+    # Without resamples of several days there is no interval.
+    how = Sampling(0.5, draws if len(days) > 1 else 0, seed)
+    a, k = np.full((2, 1 + how.draws, len(coins), 2), np.nan)
+    largest = a[0].copy()
+    for place, coin in enumerate(coins):
+        for number, column in enumerate(_DEPTHS):
+            usd = table.number(column)
+            use = names.facts(coin.__eq__) & (usd > 0) & (distance > 0)
+            if not use.any():
+                continue
+            largest[place, number] = usd[use].max()
+            # A regression of logarithms.
+            x, y = np.log(usd[use] / UNIT_USD), np.log(distance[use] / 1e4)
+            parts = (np.ones(len(x)), x, y, x * x, x * y)
+            sums = np.stack([np.bincount(codes[use], part, len(days)) for part in parts], axis=1)
+            n, sx, sy, sxx, sxy = how.sums(sums.astype(np.float64)).T
+            spread = n * sxx - sx**2
+            with np.errstate(divide="ignore", invalid="ignore"):
+                slope = np.where(spread > 1e-9 * n * sxx, (n * sxy - sx * sy) / spread, np.nan)
+                # The impact of a larger trade is never smaller.
+                k[:, place, number] = slope = np.maximum(slope, 0.0)
+                a[:, place, number] = np.exp((sy - slope * sx) / n)
+    return (a, k, largest, len(days), f"depth of {len(np.unique(ms)):,} batches")

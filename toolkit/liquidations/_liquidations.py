@@ -15,6 +15,7 @@ from toolkit.prepare.roles import OBJECT, warn_missing_directions
 from toolkit.prepare.states import open_positions
 from toolkit.rules.directions import LIQUIDATED
 from toolkit.rules.margin import liquidation_price
+from toolkit.statistics import check_positive
 
 LiquidationSide = Literal["liquidated", "counterparty", "deleveraged"]
 _SIDES: Final = ("liquidated", "counterparty", "deleveraged")
@@ -108,9 +109,7 @@ def levels(
     0   long     -0.05    1000.0       0.0    0.5      0.5
     1  short       NaN       0.0     400.0    0.2      0.0
     """
-    for name, number in (("width", width), ("reach", reach)):
-        if not number > 0:
-            raise ValueError(f"{name} must be above 0, not {number!r}")
+    check_positive(width=width, reach=reach)
     margin = () if accounts is None else ("margin_used",)
     rows = open_positions(positions, ("liquidation_px", *margin), ("leverage_type",))
     px, mark = rows["liquidation_px"].to_numpy(), rows["mark"].to_numpy()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -18,23 +17,22 @@ from toolkit.prepare.provenance import result_provenance, state_provenance
 from toolkit.prepare.trades import read_signs
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_TYPE
-from toolkit.statistics.estimate import Estimate, check_level
-from toolkit.statistics.quantiles import normal
+from toolkit.statistics import Estimate, check_level, normal
 from toolkit.times import SECOND, Time, to_ms
 
-CAUSES: Final = ("filled", "canceled", "rejected")
-HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
-MARKET_TYPES: Final = ("Market", "Vault Close", SLICE_TYPE, SPOT_DUST)
-MARKET_TIFS: Final = ("FrontendMarket", "Ioc", "LiquidationMarket")
-_RESTING: Final = 0
+CAUSES = ("filled", "canceled", "rejected")
+HORIZONS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
+MARKET_TYPES = ("Market", "Vault Close", SLICE_TYPE, SPOT_DUST)
+MARKET_TIFS = ("FrontendMarket", "Ioc", "LiquidationMarket")
+_RESTING = 0
 _POINTS = 500
-_TINY: Final = 1e-12
-_RESULT_NAMES: Final = (
+_TINY = 1e-12
+_RESULT_NAMES = (
     "name", "estimate", "low", "high", "cause", "seconds", "probability", "code",
 )  # fmt: skip
-DISTANCE: Final = "distance_bps"
-_DECADES: Final = 10.0 ** np.arange(-3, 13)
-_MARKET: Final = {"order_type": MARKET_TYPES, "tif": MARKET_TIFS}
+DISTANCE = "distance_bps"
+_DECADES = 10.0 ** np.arange(-3, 13)
+_MARKET = {"order_type": MARKET_TYPES, "tif": MARKET_TIFS}
 
 Curve = tuple[Floats, Floats]
 """Ages in seconds, and the cumulative incidence, its low and its high: (3, causes, ages)."""

@@ -12,8 +12,7 @@ from toolkit.prepare.door import NO_TIME, Frame, Names
 from toolkit.prepare.groups import group_rows, list_keys, ratio, sum_groups
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import finish
-from toolkit.statistics.estimate import check_level, wilson_interval
-from toolkit.statistics.quantiles import rank_quantiles, scipy_part
+from toolkit.statistics import check_level, rank_quantiles, scipy_part, wilson_interval
 from toolkit.times import SECOND
 
 PLACED = "(placed)"
@@ -83,15 +82,14 @@ def transitions(orders: Frame, by: str | Iterable[str] | None = None) -> pd.Data
     entered = (group[first] * count + place[-2]) * count + status[first]
     ways, orders_ = np.unique(np.concatenate([entered, left]), return_counts=True)
     whole = np.unique(ways // count, return_inverse=True)[1]
-    columns = {
-        **groups.iloc[ways // count**2].reset_index(drop=True),
-        "before": Names(ways // count % count, words.values).texts(),
-        "after": Names(ways % count, words.values).texts(),
-        "orders": orders_,
-        "share": orders_ / np.bincount(whole, orders_)[whole],
-    }
-    facts = {"helper": "orders.transitions", "by": keys}
-    return finish(pd.DataFrame(columns), {"orders": events.table.frame}, **facts)
+    result = groups.iloc[ways // count**2].assign(
+        before=Names(ways // count % count, words.values).texts().array,
+        after=Names(ways % count, words.values).texts().array,
+        orders=orders_,
+        share=orders_ / np.bincount(whole, orders_)[whole],
+    )
+    inputs = {"orders": events.table.frame}
+    return finish(result, inputs, helper="orders.transitions", by=keys)
 
 
 def mix(
@@ -152,18 +150,17 @@ def mix(
     n = np.bincount(group)[found // count] if len(found) else orders_
     low, high = wilson_interval(orders_ / n, n, z)
     texts = [outcomes.values[code].split(" ", 1) for code in (found % count).tolist()]
-    columns = {
-        **groups.iloc[found // count].reset_index(drop=True),
-        "group": pd.Series([name for name, _ in texts], dtype="str"),
-        "status": pd.Series([status for _, status in texts], dtype="str"),
-        "orders": orders_,
-        "n": n,
-        "share": orders_ / n,
-        "low": low,
-        "high": high,
-    }
-    facts = {"helper": "orders.mix", "by": keys, "level": level}
-    return finish(pd.DataFrame(columns), {"orders": events.table.frame}, **facts)
+    result = groups.iloc[found // count].assign(
+        group=pd.array([name for name, _ in texts], dtype="str"),
+        status=pd.array([status for _, status in texts], dtype="str"),
+        orders=orders_,
+        n=n,
+        share=orders_ / n,
+        low=low,
+        high=high,
+    )
+    inputs = {"orders": events.table.frame}
+    return finish(result, inputs, helper="orders.mix", by=keys, level=level)
 
 
 def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataFrame:
@@ -241,18 +238,16 @@ def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataF
     def count(kept: Flags) -> Ints:
         return np.bincount(group[kept], minlength=number)
 
-    columns = {
-        **groups,
-        "orders": np.bincount(group, minlength=number),
+    result = groups.assign(
+        orders=np.bincount(group, minlength=number),
         **{name: count(is_state[name]) for name in OUTCOMES},
-        "partly": count((filled > 0) & (filled < original)),
-        "asked_usd": asked,
-        "filled_usd": got,
-        "ratio": ratio(got, asked),
-        "unsized": count(is_unsized),
-    }
-    facts = {"helper": "orders.fill_ratio", "by": keys}
-    return finish(pd.DataFrame(columns, index=range(number)), {"orders": table.frame}, **facts)
+        partly=count((filled > 0) & (filled < original)),
+        asked_usd=asked,
+        filled_usd=got,
+        ratio=ratio(got, asked),
+        unsized=count(is_unsized),
+    )
+    return finish(result, {"orders": table.frame}, helper="orders.fill_ratio", by=keys)
 
 
 def trigger_delay(
@@ -329,17 +324,15 @@ def trigger_delay(
     below = scipy_part("stats").binom.ppf((1 - level) / 2, n, 0.5)
     ends = (below / np.maximum(n, 1), (n - below + 1) / np.maximum(n, 1))
     q10, q50, q90, low, high = rank_quantiles(delay[is_fired], own, n, [0.1, 0.5, 0.9, *ends])
-    columns = {
-        **groups,
-        "orders": np.bincount(group, minlength=number),
-        "triggered": n,
-        "filled": np.bincount(group[~np.isnan(delay)], minlength=number),
-        "wait_q50_secs": wait_q50,
-        "delay_q10_secs": q10,
-        "delay_q50_secs": q50,
-        "delay_q90_secs": q90,
-        "low": np.where(below >= 1, low, np.nan),
-        "high": np.where(below >= 1, high, np.nan),
-    }
-    result = pd.DataFrame(columns, index=range(number))
+    result = groups.assign(
+        orders=np.bincount(group, minlength=number),
+        triggered=n,
+        filled=np.bincount(group[~np.isnan(delay)], minlength=number),
+        wait_q50_secs=wait_q50,
+        delay_q10_secs=q10,
+        delay_q50_secs=q50,
+        delay_q90_secs=q90,
+        low=np.where(below >= 1, low, np.nan),
+        high=np.where(below >= 1, high, np.nan),
+    )
     return finish(result, {"orders": table.frame}, helper="orders.trigger_delay")

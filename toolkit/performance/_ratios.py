@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit import statistics
 from toolkit.arrays import Floats
-from toolkit.statistics.bootstrap import Sampling, bootstrap_interval, draw_blocks
-from toolkit.statistics.estimate import wilson_interval
-from toolkit.statistics.quantiles import normal, scipy_part, student
+from toolkit.statistics import Sampling
 
 NAN = float("nan")
 _MIN_TAIL = 50
@@ -126,7 +125,7 @@ def luck_probability(returns: Floats) -> float:
     ratio, error, degrees = gains_over_losses(returns)
     if not error > 0:
         return NAN
-    return float(scipy_part("special").stdtr(degrees, -ratio / error))
+    return float(statistics.scipy_part("special").stdtr(degrees, -ratio / error))
 
 
 def annual_return_figure(returns: Floats, years: Floats, level: float) -> Figure:
@@ -142,7 +141,7 @@ def annual_return_figure(returns: Floats, years: Floats, level: float) -> Figure
     if n > 1 and (returns > -1).all():
         logs = np.log1p(returns)
         rate = float(logs.sum()) / total
-        reach = float(student(level, n - 1)) * long_run_error(logs - rate * years)
+        reach = float(statistics.student(level, n - 1)) * long_run_error(logs - rate * years)
         low, high = (_exp(rate + side * reach * n / total) - 1 for side in (-1, 1))
     return Figure("annual_return", value, low, high, n, "share", "AR(1)")
 
@@ -155,7 +154,7 @@ def volatility_figure(returns: Floats, periods: float, level: float) -> Figure:
     if value > 0:
         squares = np.square(returns - returns.mean())
         error = long_run_error(squares / squares.mean() / 2)
-        factor = _exp(float(student(level, n - 1)) * error)
+        factor = _exp(float(statistics.student(level, n - 1)) * error)
         low, high = value / factor, value * factor
     return Figure("volatility", value, low, high, n, "share", "AR(1)")
 
@@ -181,7 +180,7 @@ def _per_year(
 ) -> Figure:
     """Return a ratio per period, and its error, per year."""
     (ratio, error), scale = figure, sqrt(periods)
-    reach = float(student(level, n - 1)) * error if n > 1 else NAN
+    reach = float(statistics.student(level, n - 1)) * error if n > 1 else NAN
     low, high = scale * (ratio - reach), scale * (ratio + reach)
     return Figure(name, scale * ratio, low, high, n, "ratio", "AR(1)")
 
@@ -193,7 +192,8 @@ def _exp(value: float) -> float:
 
 def _binomial_rank(tail: float, n: int, share: float) -> int:
     """Return the smallest number of hits whose probability, or less hits, is at least `tail`."""
-    return int(np.searchsorted(scipy_part("special").bdtr(np.arange(n + 1), n, share), tail))
+    chances = statistics.scipy_part("special").bdtr(np.arange(n + 1), n, share)
+    return int(np.searchsorted(chances, tail))
 
 
 def value_at_risk_figure(returns: Floats, level: float, share: float = 0.05) -> Figure:
@@ -219,16 +219,16 @@ def expected_shortfall_figure(returns: Floats, how: Sampling, share: float = 0.0
     low = high = NAN
     if count >= _MIN_TAIL and n:
         block = max(1, round(n ** (1 / 3)))
-        places = draw_blocks(np.random.default_rng(how.seed), how.draws, n, block)
+        places = statistics.draw_blocks(np.random.default_rng(how.seed), how.draws, n, block)
         drawn = np.partition(returns[places], count - 1, axis=-1)[:, :count].mean(axis=-1)
-        low, high = bootstrap_interval(drawn, ceil(n / block), how.level)
+        low, high = statistics.bootstrap_interval(drawn, ceil(n / block), how.level)
     return Figure("expected_shortfall", value, low, high, n, "share", "bootstrap")
 
 
 def share_figure(name: str, hits: int, n: int, level: float) -> Figure:
     """Return a share with its interval by Wilson (1927)."""
     share = hits / n if n else NAN
-    low, high = wilson_interval(share, n or 1, normal(level))
+    low, high = statistics.wilson_interval(share, n or 1, statistics.normal(level))
     return Figure(name, share, low, high, n, "share", "Wilson")
 
 
@@ -272,7 +272,7 @@ def gain_figures(values: Floats, level: float) -> list[Figure]:
 
 
 def _around(log: float, error: float, degrees: int, level: float) -> tuple[float, float]:
-    reach = float(student(level, degrees)) * error
+    reach = float(statistics.student(level, degrees)) * error
     return _exp(log - reach), _exp(log + reach)
 
 

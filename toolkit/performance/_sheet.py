@@ -11,13 +11,11 @@ from toolkit.errors import MissingColumns
 from toolkit.performance import _ratios as ratios
 from toolkit.performance import _sheet_tables as tables
 from toolkit.performance._ratios import NAN, Figure, plain_figure
-from toolkit.performance._trip_statistics import trip_figures
+from toolkit.performance._sheet_tables import trip_figures
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import starts_group
 from toolkit.prepare.provenance import finish
-from toolkit.statistics.bootstrap import Sampling
-from toolkit.statistics.estimate import check_count
-from toolkit.statistics.quantiles import scipy_part
+from toolkit.statistics import Sampling, check_count, scipy_part
 from toolkit.times import DAY, HOUR
 
 _OPTIONAL = (

@@ -14,9 +14,14 @@ from toolkit.performance._sheet_tables import Columns, known_returns, read_retur
 from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import split_groups
 from toolkit.prepare.provenance import state_provenance
-from toolkit.statistics.estimate import Estimate, check_level
-from toolkit.statistics.quantiles import normal, scipy_part
-from toolkit.statistics.shrinkage import shrink_estimates
+from toolkit.statistics import (
+    Estimate,
+    check_count,
+    check_level,
+    normal,
+    scipy_part,
+    shrink_estimates,
+)
 
 Measure = Literal["sharpe", "mean"]
 NAN = float("nan")
@@ -150,10 +155,9 @@ def skill(
     check_level(level)
     if measure not in ("sharpe", "mean"):
         raise ValueError(f"measure must be 'sharpe' or 'mean', not {measure!r}")
-    if min_periods < 3:
-        raise ValueError(f"min_periods must be at least 3, not {min_periods!r}")
+    check_count(min_periods, "min_periods", 3)
     source, rows, users = read_returns(returns, ["user"])
-    table, halves = _account_table(rows, users, measure, min_periods)
+    table = _account_table(rows, users, measure, min_periods)
     known = table["value"].notna().to_numpy()
     values, errors = (table.loc[known, name].to_numpy(np.float64) for name in ("value", "error"))
     shrunk = shrink_estimates(values, errors, level)
@@ -168,7 +172,7 @@ def skill(
     table = table.sort_values([order, "user"], ascending=[False, True], ignore_index=True)
     table["rank"] = table[order].rank(ascending=False, method="min").astype("Int64")
     figures = {"mean": shrunk.mean, "spread": shrunk.spread}
-    figures["persistence"] = _persistence(halves, level)
+    figures["persistence"] = _persistence(table[["first_half", "second_half"]].dropna(), level)
     made = [(name, *figure) for name, figure in figures.items()]
     params = pd.DataFrame(made, columns=["name", "estimate", "low", "high"]).astype({"name": "str"})
     accounts = table[list(_COLUMNS)].astype(_COLUMNS)
@@ -186,8 +190,8 @@ def skill(
 
 def _account_table(
     rows: Columns, users: Sequence[str], measure: Measure, min_periods: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return each account's values, and the values of the halves of the accounts that have both."""
+) -> pd.DataFrame:
+    """Return each account's values, also those of the two halves of the time."""
     times = rows["ms"][~np.isnan(rows["return_"])]
     middle = (times.min() + times.max()) / 2 if len(times) else 0
     made = []
@@ -209,8 +213,7 @@ def _account_table(
             value, error, p, halves = NAN, NAN, 1.0, [NAN, NAN]
         made.append((user, len(values), value, error, p, *halves))
     names = ["user", "n", "value", "error", "p", "first_half", "second_half"]
-    table = pd.DataFrame(made, columns=names).assign(shrunk=NAN, low=NAN, high=NAN, q=NAN)
-    return table, table[["first_half", "second_half"]].dropna()
+    return pd.DataFrame(made, columns=names).assign(shrunk=NAN, low=NAN, high=NAN, q=NAN)
 
 
 def _measure(

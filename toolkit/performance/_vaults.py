@@ -7,7 +7,7 @@ from toolkit.arrays import Floats, Ints
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.provenance import account_names, finish, present_ms
-from toolkit.statistics.quantiles import scipy_part
+from toolkit.statistics import scipy_part
 from toolkit.times import DAY, Time
 
 _DUST = 1e-6  # the last digit of an amount in USD
@@ -187,16 +187,11 @@ def vault_depositors(
     address, leader = (
         "".join(about.text(name).texts()[:1].str.lower()) for name in ("vault_address", "leader")
     )
-    rows = pd.DataFrame(
-        {
-            "user": table.text("account").texts().str.lower() if not names else names[0],
-            "ms": table.known_ms(),
-            "type": table.text("type").texts(),
-            "vault": table.text("vault").texts().str.lower(),
-            "usdc": table.number("usdc"),
-            "net_withdrawn_usd": table.number("net_withdrawn_usd", np.nan),
-        }
-    )
+    amounts = ("usdc", "net_withdrawn_usd")
+    rows = table.columns(("type", "vault", "usdc"), ("account", amounts[1]), amounts)
+    rows = rows.assign(ms=table.known_ms(), user=names[0] if names else rows.get("account"))
+    if amounts[1] not in rows:
+        rows[amounts[1]] = np.nan
     rows = rows[(rows["vault"] == address) & rows["type"].isin(_PAID_IN + _PAID_OUT)]
     # A withdrawal states what it paid out in a column of its own.
     amount = rows["usdc"].mask(rows["type"] == "vaultWithdraw", rows["net_withdrawn_usd"])

@@ -19,7 +19,7 @@ from toolkit.drawing import PLOTS
 from toolkit.errors import MissingColumns
 from toolkit.plots.axes import Panel
 from toolkit.plots.figures import NotebookAxes, NotebookFigure, ThemeName, get_theme, root_figure
-from toolkit.statistics.estimate import Estimate
+from toolkit.statistics import Estimate
 
 NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 """By default an SVG contains the time and the name of the program."""

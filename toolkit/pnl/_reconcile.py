@@ -10,7 +10,7 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats
 from toolkit.contract.dexes import NOT_PERP
 from toolkit.display import count_text
-from toolkit.funding._payments import sums as funding_sums
+from toolkit.funding._rates import sums as funding_sums
 from toolkit.ledger import sums as ledger_sums
 from toolkit.pnl._attribution import compute_attribution
 from toolkit.prepare import Fills

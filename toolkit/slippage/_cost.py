@@ -11,7 +11,7 @@ from toolkit.contract.market_names import code_among
 from toolkit.prepare.door import Frame
 from toolkit.slippage import _means
 from toolkit.slippage._fit import SlippageFit, fit
-from toolkit.statistics.bootstrap import bootstrap_interval
+from toolkit.statistics import bootstrap_interval
 
 _COST = {
     "coin": "str", "side": "str", "amount_usd": "float64", "cost_bps": "float64",

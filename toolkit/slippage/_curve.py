@@ -9,9 +9,7 @@ from toolkit.prepare import groups
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.provenance import finish
 from toolkit.slippage._fit import NUMBERS, SIDES
-from toolkit.statistics.bootstrap import DRAWS, Sampling
-from toolkit.statistics.estimate import check_count
-from toolkit.statistics.quantiles import name_quantiles, rank_quantiles
+from toolkit.statistics import DRAWS, Sampling, check_count, name_quantiles, rank_quantiles
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
 _PAIRS = ("n", "buy_missing", "sell_missing", "days")

@@ -7,15 +7,14 @@ from html import escape
 import numpy as np
 import pandas as pd
 
+from toolkit import statistics
 from toolkit.arrays import Floats
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.provenance import state_provenance
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.slippage import _likelihood
 from toolkit.slippage._means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
-from toolkit.statistics import bootstrap
-from toolkit.statistics.bootstrap import bootstrap_interval
-from toolkit.statistics.estimate import Estimate, check_count
+from toolkit.statistics import DRAWS, Estimate, Sampling
 from toolkit.times import DAY
 
 NAMES = ("half_spread", "a", "k", "sigma")
@@ -114,7 +113,7 @@ def fit(
     *,
     level: float = 0.95,
     block_days: int = 1,
-    draws: int = bootstrap.DRAWS,
+    draws: int = DRAWS,
     seed: int = 0,
 ) -> SlippageFit:
     """Fit the cost of a market order by size: half spread + a * (Q / 100,000 USD)**k.
@@ -195,7 +194,7 @@ def fit(
     5  sell    a      20.0
     6  sell    k       0.5
     """
-    how = bootstrap.Sampling(level, draws, seed, check_count(block_days, "block_days"))
+    how = Sampling(level, draws, seed, statistics.check_count(block_days, "block_days"))
     table = Table(samples, "samples")
     rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
     rows["ms"] = table.ms("timestamp")
@@ -206,12 +205,12 @@ def fit(
     for side in SIDES:
         for coin, own in _read_side(rows, side).groupby("coin", sort=True):
             key, days = (str(coin), side), int(own["day"].nunique())
-            blocks = bootstrap.block_count(days, block_days)
+            blocks = statistics.block_count(days, block_days)
             values = _fit_parameters(own, how)
             drawn[key] = (blocks, values)
             for name, part in zip(NAMES, values.T, strict=True):
                 positive = name != "k"
-                ends = bootstrap_interval(part[1:], blocks, level, positive=positive)
+                ends = statistics.bootstrap_interval(part[1:], blocks, level, positive=positive)
                 params.append((*key, name, part[0], *ends))
             found = means[key] = mean_costs(own, values, how)
             usd, bps = own["amount_usd"].to_numpy(), own["bps"].to_numpy()
@@ -275,7 +274,7 @@ def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
     return rows.assign(least=np.fmax(least, spread))
 
 
-def _fit_parameters(group: pd.DataFrame, how: bootstrap.Sampling) -> Floats:
+def _fit_parameters(group: pd.DataFrame, how: Sampling) -> Floats:
     """Return the parameters, in the order of `NAMES`, of the estimate and of each resample."""
     unknown = np.full((1 + how.draws, len(NAMES)), np.nan)
     known = group["bps"].notna().to_numpy()
@@ -295,6 +294,6 @@ def _fit_parameters(group: pd.DataFrame, how: bootstrap.Sampling) -> Floats:
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
     drawn = _likelihood.resample_estimates(theta, rows, days, how)
     log_a, k, log_sigma = np.vstack([theta, drawn]).T
-    _, spreads, _ = bootstrap.bootstrap_ratios([spread], np.ones(len(spread)), days, how)
+    _, spreads, _ = statistics.bootstrap_ratios([spread], np.ones(len(spread)), days, how)
     half_spread = np.append(spread.mean(), spreads)
     return np.stack([half_spread, np.exp(log_a), k, np.exp(log_sigma)], axis=1)

@@ -7,18 +7,16 @@ Likelihood, score and Hessian of each row are in closed form.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 
 from toolkit.arrays import Floats, Ints
-from toolkit.statistics.bootstrap import Sampling
-from toolkit.statistics.quantiles import scipy_part
+from toolkit.statistics import Sampling, scipy_part
 
-_OPTIONS: Final = {"gtol": 1e-10, "maxiter": 100, "max_trust_radius": 2.0}
-_TOO_MANY_STEPS: Final = 1  # a status of scipy's optimiser
-_FLATTEST: Final = -7.0  # log sigma: below a thousandth, every value is on the curve
-_FARTHEST: Final = 40.0  # log a and k stay where their exponentials are numbers
+_OPTIONS = {"gtol": 1e-10, "maxiter": 100, "max_trust_radius": 2.0}
+_TOO_MANY_STEPS = 1  # a status of scipy's optimiser
+_FLATTEST = -7.0  # log sigma: below a thousandth, every value is on the curve
+_FARTHEST = 40.0  # log a and k stay where their exponentials are numbers
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.statistics.bootstrap import Sampling, block_count
+from toolkit.statistics import Sampling, block_count
 
 UNIT_USD = 100_000.0
 """`a` is the impact in bps of an order of this size. Its unit does not depend on `k`."""

@@ -12,7 +12,6 @@ import pandas as pd
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare import groups
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table
-from toolkit.prepare.money import dex_of
 from toolkit.prepare.provenance import account_names, finish, present_ms
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.times import HOUR, SECOND, Time
@@ -172,13 +171,10 @@ def pressure(
     table = Table(twaps, "twaps")
     table.require(("market", "is_buy", "remaining_sz", *_SCHEDULE))
     passed, lasts = _read_schedule(table, _snapshot_ms(table, at))
-    dexes = {"dex": table.text("market").renamed(dex_of).texts()}
-    columns = {
-        key: dexes[key] if key in dexes else groups.group_columns(table, [key])[key] for key in keys
-    }
-    columns_by = pd.DataFrame(columns, index=range(len(table)))
-    group, found_groups = groups.number_groups(columns_by, missing_last=True)
-    number = len(found_groups) if keys else 1  # without keys one row, also of no orders
+    # The dex is that of the market.
+    named = Table(table.frame.assign(coin=table.frame["market"]), "twaps", "none")
+    group, found_groups = groups.group_rows(named, keys)
+    number = len(found_groups)
     runs, px = ~table.flag("waiting")[0], np.full(len(table), np.nan)
     if prices is not None:
         marks = Table(prices, "prices")
@@ -206,7 +202,7 @@ def pressure(
         found[name] = np.where(has_price, sums, np.nan)
     found["unpriced"] = found.pop("unpriced")
     inputs = {"twaps": table.frame, "prices": prices}
-    result = pd.DataFrame({**found_groups, **found}, index=range(number))
+    result = found_groups.assign(**found)
     return finish(result, inputs, helper="twaps.pressure", by=keys)
 
 

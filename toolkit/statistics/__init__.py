@@ -1,1 +1,0 @@
-"""Estimates with intervals: bootstrap, shrinkage, and the class of their results."""
