@@ -78,7 +78,19 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     >>> to_ms("7d", now_ms=1756684800000)
     1756080000000
     """
-    ms = _read_time(time, now_ms)
+    value: Any = time
+    ms: int | None = None
+    if isinstance(value, str):
+        ms = _text_to_ms(value, now_ms)
+    elif isinstance(value, dt.date):
+        ms = _date_to_ms(value)
+    elif (number := whole_number(value)) is not None:
+        ms = _check_unit(number)
+    elif getattr(value, "ndim", None) == 0 and getattr(value, "dtype", value).kind == "M":
+        numpy_ms = int(value.astype("M8[ms]").astype("i8"))
+        ms = None if numpy_ms == -(2**63) else numpy_ms  # NaT
+    if ms is None:
+        raise ValueError(_not_a_time_message(time))
     if not FIRST_MS <= ms <= LAST_MS:
         raise ValueError(
             f"{time!r} is outside the years 1 to 9999. Use a shorter age, a date such as "
@@ -126,22 +138,7 @@ def whole_number(value: object) -> int | None:
     return None
 
 
-def _read_time(time: Any, now_ms: int | None) -> int:
-    if isinstance(time, str):
-        return _text_to_ms(time, now_ms)
-    if isinstance(time, dt.date):
-        return _date_to_ms(time)
-    if (number := whole_number(time)) is not None:
-        return _check_unit(number)
-    dtype = getattr(time, "dtype", None)
-    if getattr(time, "ndim", None) == 0 and getattr(dtype, "kind", "") == "M":  # numpy.datetime64
-        ms = int(time.astype("M8[ms]").astype("i8"))
-        if ms != -(2**63):  # NaT
-            return ms
-    raise ValueError(_not_a_time_message(time))
-
-
-def _text_to_ms(text: str, now_ms: int | None) -> int:
+def _text_to_ms(text: str, now_ms: int | None) -> int | None:
     if age := _AGO.fullmatch(text):
         if now_ms is None:
             raise ValueError(
@@ -158,9 +155,9 @@ def _text_to_ms(text: str, now_ms: int | None) -> int:
         raise ValueError(_not_a_time_message(text)) from None
 
 
-def _date_to_ms(date: dt.date) -> int:
+def _date_to_ms(date: dt.date) -> int | None:
     if date != date:  # pandas.NaT is an instance of datetime
-        raise ValueError(_not_a_time_message(date))
+        return None
     if not isinstance(date, dt.datetime):
         date = dt.datetime(date.year, date.month, date.day)
     if date.tzinfo is None:

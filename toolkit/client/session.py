@@ -265,7 +265,9 @@ class Session:
                     counts.add(cause=retry_cause(failure), waited=paused)
                 try:
                     points = request_points(operation, body, self.dexes)
-                    most = points + row_points(operation, operation.most_rows)
+                    most = points
+                    if operation.row_points:
+                        most += row_points(operation, operation.most_rows)
                     reservation = self.budget.spend(most, operation, stop)
                     if failure is None or not counts_as_failed_time(failure):
                         queued += reservation.waited

@@ -214,7 +214,7 @@ def count_rows(content: bytes) -> int:
 
 
 def _receive_body(operation: Operation, response: httpx.Response, deadline: float) -> bytes:
-    """Return the bytes of a body as they came."""
+    """Return the bytes of a body as they came: no traceback through `read_body` has them."""
     limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON
     parts, size = [], 0
     # With a transport of its own, httpx may have read and decoded the body already.

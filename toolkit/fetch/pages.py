@@ -67,16 +67,16 @@ def pages(
     publish_remarks(operation, request_remarks(request))
     pull, is_warned = Pull(request), False
     for _ in pull.read():
-        reason = pull.check_rows()
+        pull.check_rows()
         missing = pull.completeness.missing_reason
         is_last = pull.page is not None and pull.page.is_last
         if is_last:
             try:
-                pull.check_reach()
+                pull.check_source()
             except Incomplete as error:
                 missing = str(error)
         cut = cut_facts(operation, pull.rows) if operation.paging == "none" else {}
-        why = missing or cut.get("why") or ("" if has_history else reason)
+        why = missing or cut.get("why") or ("" if has_history else pull.breaks.reason)
         facts = {"complete": "one page, the last" if is_last else "one page"}
         (frame,) = pull.frames(**({"complete": "no", "why": why} if why else facts))
         pull.collector = Collector(operation, request.numbers, request.extra)

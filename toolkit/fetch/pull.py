@@ -21,13 +21,7 @@ import pandas as pd
 
 from toolkit import errors
 from toolkit.client import RawAnswer, RequestCounts, Session, current_session
-from toolkit.completeness.checks import (
-    BreakLog,
-    HistoryChecks,
-    RowBreak,
-    check_answer,
-    row_proof,
-)
+from toolkit.completeness.checks import BreakLog, HistoryChecks, check_answer, row_proof
 from toolkit.completeness.headers import Completeness
 from toolkit.contract import paging, requests
 from toolkit.contract.answers import answer_rows, decode
@@ -70,14 +64,12 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
         with session.show_progress(kind.type, hidden=is_quiet) as count_rows:
             for rows in pull.read():
                 count_rows(rows)
-        # Only now: all rows that there are have come.
-        pull.completeness.check_complete()
-        pull.check_reach()
-        pull.check_api()
+        pull.check_source()  # only now: all rows that there are have come
+        pull.check_rows()
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
-        if (reason := pull.check_rows()) and not session.source.history:
-            facts = {"complete": "no", "why": reason}
-            errors.warn_caller(f"incomplete: {kind.type}: {reason}", errors.IncompleteWarning)
+        if pull.breaks and (why := pull.breaks.reason) and not session.source.history:
+            facts = {"complete": "no", "why": why}
+            errors.warn_caller(f"incomplete: {kind.type}: {why}", errors.IncompleteWarning)
         if kind.paging == "none":
             facts |= cut_facts(kind, pull.rows)
         frames = pull.frames(**facts)
@@ -302,102 +294,97 @@ class Pull:
             new = self.collector.add(page.tables)
             self._pages, self.page, self.completeness = self._pages + 1, page, page.completeness
             rows = page.tables[0]
-            if operation.key and not operation.binary and len(rows):
+            if operation.key and len(rows):
                 first, last = paging.row_keys(operation, [rows[0], rows[-1]])
                 self.first = self.first or requests.make_cursor(first)
                 self._last = requests.make_cursor(last)
             self.rows += new
             yield new
 
-    def check_rows(self) -> str:
-        """Check the rows in `collector`, and return why rows are missing or wrong, or no text."""
-        operation, parameters = self.request.operation, self.request.parameters
-        checks, checked, found = copy(self._checks), self._checked_pages, list[RowBreak]()
+    def check_rows(self) -> None:
+        """Check the rows in `collector` that were not checked, and add their faults to `breaks`."""
+        operation, checks, checked = self.request.operation, copy(self._checks), self._checked_pages
+        if checked == self._pages or operation.binary:
+            return
         self._checked_pages = self._pages
         try:
-            if checked < self._pages and operation.key:
-                found = checks.add_page(self.collector.columns()[0])
-            elif checked < self._pages and not operation.binary:
-                found = [*check_answer(operation, parameters, self.collector.columns())]
+            columns = self.collector.columns()
+            if operation.key:
+                found = checks.add_page(columns[0])
+            else:
+                found = [*check_answer(operation, self.request.parameters, columns)]
         except KeyboardInterrupt:  # the rows that the error has are checked again
             self._checked_pages = checked
             raise
         self._checks = checks
         self.breaks += found
-        return self.breaks.reason
 
-    def facts(self) -> dict[str, Any]:
-        """Return the request and the certificate of its pages, as plain values for provenance."""
+    def frames(self, **facts: Any) -> AnswerFrames:
+        """Return the frames of the rows in `collector`.
+
+        Their provenance is the request and the certificate of its pages, as plain values, and
+        `facts`.
+        """
+        self.check_rows()
         request, session, covered = self.request, self.request.session, self.completeness.covered
-        operation, parameters = request.operation, request.parameters
+        operation, parameters, source = request.operation, request.parameters, session.source
         is_at_end = self.page is not None and self.page.is_last
         complete = "yes" if is_at_end else f"first {count_text(request.max_rows or 0, 'row')}"
-        return {
+        certificate = {
             "operation": operation.type,
             **({"view": operation.view} if operation.view else {}),
             "parameters": {name: value for name, value in parameters.items() if value is not None},
             "numbers": request.numbers,
             **({"extra": request.extra} if request.extra != "drop" else {}),
-            "source": session.label,
-            "simulated": session.simulated,
+            "source": source.label,
+            "simulated": source.simulated,
             "asked_at": to_iso(request.asked_ms or session.now_ms()),
             "complete": "latest" if operation.latest else complete,
             **({"covered": [tuple(map(to_iso, covered))]} if covered else {}),
             **(row_proof(operation, parameters) if operation.key else {}),
-            **self.breaks.facts(),
+            **(self.breaks.facts() if self.breaks else {}),
             "pages": self._pages,
             "ties": self.page.ties if self.page else 0,
             "first": self.first,
             "last": self._last,
             **self.counts.facts(),
         }
+        return self.collector.frames(certificate | facts)
 
-    def frames(self, **facts: Any) -> AnswerFrames:
-        """Return the frames of the rows in `collector`."""
-        self.check_rows()
-        return self.collector.frames(self.facts() | facts)
+    def check_source(self) -> None:
+        """Raise Incomplete if the source may lack rows of the requested range.
 
-    def check_reach(self) -> None:
-        """Raise Incomplete if the service may lack rows at the start of the requested range.
-
-        It keeps a number of the latest rows (`Operation.reach`), whatever range is requested.
+        It may state so. Or it keeps a number of the latest rows (`Operation.reach`), whatever range
+        is requested. Or fills lack the part of their key that only the service has. Then the
+        exchange's own API may answer at an address that is not its own: it ignores filters, and
+        keeps only the latest fills. Recordings and archives state themselves what may be missing.
         """
-        request, parameters = self.request, self.request.parameters
-        if not request.operation.reach:
-            return
-        is_at_end = self.page is not None and self.page.is_last
-        is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
-        is_counted = not parameters.get("aggregate_by_time")
-        if is_at_end and is_to_present and is_counted and request.operation.paging != "windows":
-            first_ms = int((self.first or "0").partition("_")[0])
-            begin_ms = None if self.rows < request.operation.reach else first_ms + 1
-        else:
-            begin_ms = first_complete_ms(request, self.counts)
-        if begin_ms is not None:
-            raise errors.Incomplete(reach_message(request, begin_ms))
-
-    def check_api(self) -> None:
-        """Raise Incomplete if fills lack the part of their key that only the service has.
-
-        Then the exchange's own API may answer at an address that is not its own: it ignores
-        filters, and keeps only the latest fills. Recordings and archives state themselves what may
-        be missing.
-        """
-        operation, session = self.request.operation, self.request.session
-        reach = (EXCHANGE.changes or {}).get(operation.type, {}).get("reach", 0)
-        has_key = not (self.first or "").endswith("_None")
-        if session.api is EXCHANGE or not reach or has_key or session.source.history:
-            return
-        known = {item.python for item in EXCHANGE.adapt(operation).parameters}
-        filters = requests.filters_of(operation, self.request.parameters)
-        ignored = [name for name in filters if name not in known]
-        if (ignored or self.rows >= reach) and self.completeness.covered is None:
-            what = f"ignores {', '.join(ignored)}" if ignored else f"keeps only {reach:,} fills"
-            raise errors.Incomplete(
-                f"{operation.type}: the rows lack {operation.key[-1]}, as those of "
-                f"{EXCHANGE.title}, which {what}. If it answers here, connect with "
-                f"exchange={EXCHANGE.name!r}"
-            )
+        request, operation, session = self.request, self.request.operation, self.request.session
+        parameters, changes = request.parameters, (EXCHANGE.changes or {}).get(operation.type, {})
+        reach = 0 if session.api is EXCHANGE or session.source.history else changes.get("reach", 0)
+        if self.completeness.missing_reason:
+            raise errors.Incomplete(self.completeness.missing_reason)
+        if operation.reach:
+            begin_ms = None
+            is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
+            is_counted = not parameters.get("aggregate_by_time") and operation.paging != "windows"
+            if not (self.page and self.page.is_last and is_to_present and is_counted):
+                begin_ms = first_complete_ms(request, self.counts)
+            elif self.rows >= operation.reach:
+                begin_ms = int((self.first or "0").partition("_")[0]) + 1
+            if begin_ms is not None:
+                raise errors.Incomplete(reach_message(request, begin_ms))
+        elif reach and (self.first or "").endswith("_None"):
+            known = {item.python for item in EXCHANGE.adapt(operation).parameters}
+            filters = requests.filters_of(operation, parameters)
+            ignored = [name for name in filters if name not in known]
+            if (ignored or self.rows >= reach) and self.completeness.covered is None:
+                what = f"ignores {', '.join(ignored)}" if ignored else f"keeps only {reach:,} fills"
+                raise errors.Incomplete(
+                    f"{operation.type}: the rows lack {operation.key[-1]}, as those of "
+                    f"{EXCHANGE.title}, which {what}. If it answers here, connect with "
+                    f"exchange={EXCHANGE.name!r}"
+                )
 
 
 def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> int | None:

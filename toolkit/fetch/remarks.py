@@ -66,7 +66,9 @@ def request_remarks(request: "Request", *, has_start: bool = True) -> list[Remar
     elif has_start and start > end:
         words = f"the requested range ends at {to_iso(end)}, before it begins ({to_iso(start)})"
         remarks.append(Remark(words, True))
-    if not request.session.simulated:  # of known gaps, only a caller who chose a start is warned
+    if (
+        not request.session.source.simulated
+    ):  # of known gaps, only a caller who chose a start is warned
         remarks += [
             Remark(gap.words, has_start and start > 0)
             for gap in operation.gaps
@@ -81,7 +83,7 @@ def answer_remarks(request: "Request", frames: Sequence[pd.DataFrame]) -> list[R
     facts = frames[0].attrs.get("toolkit", {})
     # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
     history = session.source.history
-    remarks = [] if history else gap_remarks(facts)
+    remarks = gap_remarks(facts) if facts.get("gaps") and not history else []
     if operation.paging == "windows" and facts.get("first"):
         start, first, last = parameters["start"], int(facts["first"]), int(facts["last"])
         if first - start > INTERVALS[parameters["interval"]]:
@@ -92,7 +94,7 @@ def answer_remarks(request: "Request", frames: Sequence[pd.DataFrame]) -> list[R
             remarks.append(Remark(words, start != 0 and first - start > (last - start) / 10))
     if operation.paging == "none" and (cut := cut_facts(operation, len(frames[0]))):
         remarks.append(Remark(cut["why"], True))
-    if operation.tables[0].record is Fill and not session.simulated:
+    if operation.tables[0].record is Fill and not session.source.simulated:
         has_user = "user" in frames[0].columns
         counts = frames[0]["user"].value_counts().tolist() if has_user else [len(frames[0])]
         most = max(counts, default=0)
@@ -106,9 +108,10 @@ def answer_remarks(request: "Request", frames: Sequence[pd.DataFrame]) -> list[R
         until_ms = to_ms(covered[-1][1])
         remarks += coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
     is_empty = not any(len(frame) for frame in frames)
-    lists_markets = operation.parameters[:1] == (DEX,) and len(operation.tables) == 1
-    world = session.world if isinstance(session.world, Mapping) else {}
-    remarks += dex_remarks(parameters.get("dex"), world, is_empty, lists_markets=lists_markets)
+    if parameters.get("dex"):
+        lists_markets = operation.parameters[:1] == (DEX,) and len(operation.tables) == 1
+        world = session.world if isinstance(session.world, Mapping) else {}
+        remarks += dex_remarks(parameters["dex"], world, is_empty, lists_markets=lists_markets)
     return remarks + (_empty_remarks(request) if is_empty else [])
 
 

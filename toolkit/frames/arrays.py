@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Context, Decimal
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +37,7 @@ def column_dtype(column: Field, numbers: Numbers = "float") -> Any:
     family = column.kind.family
     if family == "nested":
         return pd.ArrowDtype(cell_type(column.type, numbers))
-    return (_FORMS.get(family) or _FORMS[f"number, {numbers}"])[column.missing]
+    return _DTYPES[numbers if family == "number" else family][column.missing]
 
 
 def typed_array(column: Field, values: Any, numbers: Numbers) -> Any:
@@ -71,11 +70,23 @@ def typed_array(column: Field, values: Any, numbers: Numbers) -> Any:
         values = pa.nulls(len(values), pa.float64() if family == "number" else pa.null())
     if isinstance(values, pa.DoubleArray):
         values = values.to_numpy(zero_copy_only=False)
-    if family == "nested":
-        return _cell_array(column, values, numbers)
-    array = (_FORMS.get(family) or _FORMS[f"number, {numbers}"])[2](values)
+    if family == "number":
+        return _NUMBER_ARRAYS[numbers](values)
+    if family in ("time", "seconds") and isinstance(values, np.ndarray):
+        array = pa.array(values.astype(np.int64))
+    else:
+        kind = cell_type(column.type, numbers) if family == "nested" else _ARROW_TYPES[family]
+        if family == "nested" and numbers != "float" and not isinstance(values, list):
+            values = values.to_pylist()  # Arrow's cast shows the noise of binary floats
+        if family == "nested" and isinstance(values, list):
+            values = [cell_value(value, column.type, numbers) for value in values]
+        array = values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
     if column.kind is ADDRESS:  # some answers have checksums
         array = pc.ascii_lower(array)
+    if family in ("time", "seconds", "iso"):
+        array = _iso_array(array) if family == "iso" else array
+        times = np.asarray(array.fill_null(_NAT) if array.null_count else array)
+        return np.where(times == _NAT, _NAT, times * 1_000) if family == "seconds" else times
     if family not in ("integer", "flag") or column.missing:
         return array
     if array.null_count:
@@ -145,53 +156,34 @@ def _exact_text(value: Any) -> str | None:
     return format(value.quantize(_LAST_DIGIT, context=_WIDE), "f") if value.is_finite() else "nan"
 
 
-def _millisecond_array(values: Any) -> np.ndarray:
-    if isinstance(values, np.ndarray):
-        return values.astype(np.int64)
-    array = _arrow_array(values, pa.int64())
-    return np.asarray(array.fill_null(_NAT) if array.null_count else array)
-
-
-def _second_array(values: Any) -> np.ndarray:
-    array = _millisecond_array(values)
-    return np.where(array == _NAT, _NAT, array * 1_000)
-
-
-def _iso_array(values: Any) -> np.ndarray:
-    texts = _arrow_array(values, TEXT)
+def _iso_array(texts: pa.Array) -> pa.Array:
+    """Return times of ISO 8601 as milliseconds."""
     try:
-        array = pc.cast(texts, _UTC_TYPE)
-    except pa.ArrowInvalid:  # another form of ISO 8601, such as one without a zone
+        return pc.cast(texts, _UTC_TYPE).cast(pa.int64())
+    except pa.ArrowInvalid:  # another form of it, such as one without a zone
         moments = [
             None if text is None else datetime.fromisoformat(text) for text in texts.to_pylist()
         ]
         index = pd.to_datetime(pd.Series(moments, dtype="object"), utc=True)
-        return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
-    return _millisecond_array(array.cast(pa.int64()))
+        return pa.array(np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64))
 
 
-def _cell_array(column: Field, values: Any, numbers: Numbers) -> pa.Array:
-    arrow_type = cell_type(column.type, numbers)
-    if numbers != "float" and not isinstance(values, list):
-        values = values.to_pylist()  # Arrow's cast shows the noise of binary floats
-    if isinstance(values, list):
-        values = [cell_value(value, column.type, numbers) for value in values]
-    return _arrow_array(values, arrow_type)
-
-
-def _arrow_array(values: Any, arrow_type: pa.DataType) -> Any:
-    return values.cast(arrow_type) if isinstance(values, pa.Array) else pa.array(values, arrow_type)
-
-
-_FORMS: Final[dict[str, tuple[Any, Any, Callable[[Any], Any]]]] = {
-    "number, float": (np.dtype("float64"), np.dtype("float64"), _float_array),
-    "number, exact": (pd.ArrowDtype(EXACT), pd.ArrowDtype(EXACT), _exact_array),
-    "number, text": (STR, STR, _number_text_array),
-    "time": (_UTC, _UTC, _millisecond_array),
-    "seconds": (_UTC, _UTC, _second_array),
-    "iso": (_UTC, _UTC, _iso_array),
-    "integer": (np.dtype("int64"), pd.Int64Dtype(), partial(_arrow_array, arrow_type=pa.int64())),
-    "flag": (np.dtype("bool"), pd.BooleanDtype(), partial(_arrow_array, arrow_type=pa.bool_())),
-    "text": (STR, STR, partial(_arrow_array, arrow_type=TEXT)),
+_NUMBER_ARRAYS: Final[dict[str, Callable[[Any], Any]]] = {
+    "float": _float_array,
+    "exact": _exact_array,
+    "text": _number_text_array,
 }
-"""Family -> the dtype if no value is missing, the dtype if values may be missing, and the maker."""
+_ARROW_TYPES: Final[dict[str, pa.DataType]] = {
+    **dict.fromkeys(("time", "seconds", "integer"), pa.int64()),
+    **dict.fromkeys(("iso", "text"), TEXT),
+    "flag": pa.bool_(),
+}
+_DTYPES: Final[dict[str, tuple[Any, Any]]] = {
+    "float": (np.dtype("float64"), np.dtype("float64")),
+    "exact": (pd.ArrowDtype(EXACT), pd.ArrowDtype(EXACT)),
+    **dict.fromkeys(("time", "seconds", "iso"), (_UTC, _UTC)),
+    "text": (STR, STR),
+    "integer": (np.dtype("int64"), pd.Int64Dtype()),
+    "flag": (np.dtype("bool"), pd.BooleanDtype()),
+}
+"""Family, or form of numbers -> the dtype if no value is missing, and if values may be missing."""

@@ -10,7 +10,7 @@ import pandas as pd
 from toolkit.contract.columns import table_columns
 from toolkit.contract.field_deviations import report_unknown, report_unreadable
 from toolkit.contract.fields import Field
-from toolkit.contract.operations import Operation, Table
+from toolkit.contract.operations import Operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
 from toolkit.frames import unknown_columns
@@ -55,7 +55,36 @@ class Collector:
         Return the number of rows of the first table. An interruption leaves complete pages only,
         because the page is added in a single step.
         """
-        page = list(map(self._read_page, self.operation.tables, tables))
+        page = []
+        for table, rows in zip(self.operation.tables, tables, strict=True):
+            columns, arrays = table_columns(table), dict[str, Any]()
+            extras: unknown_columns.ExtraValues = {}
+            if is_by_name := isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
+                values = rows
+                known = {column.name for column in columns} if self.extra == "keep" else rows
+                extras = {name: rows[name] for name in rows if name not in known}
+            else:
+                places = (place for column in columns for place in (column.path, column.older))
+                values = _values_by_path(dict.fromkeys(filter(None, places)), rows)
+                for column in columns:
+                    if column.kind.family == "nested":
+                        extras |= unknown_columns.gather_cell_extras(column, values[column.path])
+                for path in extras:  # decoding has reported all others
+                    report_unknown(self.operation.type, path)
+                is_kept = self.extra == "keep"
+                extras = unknown_columns.gather_extras(rows) | extras if is_kept else {}
+            for column in columns:
+                cells = values[column.name if is_by_name else column.path]
+                if not is_by_name and column.default is not None and None in cells:
+                    cells = [column.default if value is None else value for value in cells]
+                if not is_by_name and column.older and None in cells:
+                    pairs = zip(cells, values[column.older], strict=True)
+                    cells = [old if new is None else new for new, old in pairs]
+                try:
+                    arrays[column.name] = typed_array(column, cells, self.numbers)
+                except REFUSALS as error:
+                    arrays[column.name] = self._readable_array(column, cells, error)
+            page.append((len(next(iter(arrays.values()))), arrays, extras))
         self._pages.append(page)
         self.rows += page[0][0]
         return page[0][0]
@@ -94,39 +123,6 @@ class Collector:
             frame.attrs["toolkit"] = Provenance(facts)
             frames.append(frame)
         return tuple(frames)
-
-    def _read_page(
-        self, table: Table, rows: Any
-    ) -> tuple[int, dict[str, Any], unknown_columns.ExtraValues]:
-        """Return one page; unknown fields are kept or dropped, and those inside cells reported."""
-        columns, is_by_name = table_columns(table), isinstance(rows, Mapping)
-        extras: unknown_columns.ExtraValues = {}
-        if is_by_name:  # columns of a snapshot, or of an archive
-            values = rows
-            known = {column.name for column in columns} if self.extra == "keep" else rows
-            extras = {name: rows[name] for name in rows if name not in known}
-        else:
-            places = (place for column in columns for place in (column.path, column.older) if place)
-            values = _values_by_path(dict.fromkeys(places), rows)
-            for column in columns:
-                if column.kind.family == "nested":
-                    extras |= unknown_columns.gather_cell_extras(column, values[column.path])
-            for path in extras:  # decoding has reported all others
-                report_unknown(self.operation.type, path)
-            extras = unknown_columns.gather_extras(rows) | extras if self.extra == "keep" else {}
-        arrays = {}
-        for column in columns:
-            cells = values[column.name if is_by_name else column.path]
-            if not is_by_name and column.default is not None and None in cells:
-                cells = [column.default if value is None else value for value in cells]
-            if not is_by_name and column.older and None in cells:
-                pairs = zip(cells, values[column.older], strict=True)
-                cells = [old if new is None else new for new, old in pairs]
-            try:
-                arrays[column.name] = typed_array(column, cells, self.numbers)
-            except REFUSALS as error:
-                arrays[column.name] = self._readable_array(column, cells, error)
-        return len(next(iter(arrays.values()))), arrays, extras
 
     def _readable_array(self, column: Field, cells: Any, error: Exception) -> Any:
         """Return the array of a column beyond the specification without its unreadable values.
