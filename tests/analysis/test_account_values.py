@@ -38,28 +38,28 @@ def positions():
 def test_values_of_three_accounts_by_hand():
     """An account with an unknown part has no value; one without a row has no entry."""
     found = read_values((snapshot(), positions()), "end")
-    assert list(found.worth.index) == ["0xa", "0xb", "0xc"]
-    assert list(found.worth.loc["0xa"]) == [5.75, 0, MONDAY + 2]
-    assert list(found.worth.loc["0xb"]) == [100.5, 2, MONDAY + 5]
-    assert found.worth["value"].isna().tolist() == [False, False, True]
-    assert list(found.worth.loc["0xc", ["mode", "ms"]]) == [3, MONDAY]
-    assert found.held is not None
+    assert list(found[0].index) == ["0xa", "0xb", "0xc"]
+    assert list(found[0].loc["0xa"]) == [5.75, 0, MONDAY + 2]
+    assert list(found[0].loc["0xb"]) == [100.5, 2, MONDAY + 5]
+    assert found[0]["value"].isna().tolist() == [False, False, True]
+    assert list(found[0].loc["0xc", ["mode", "ms"]]) == [3, MONDAY]
+    assert found[1] is not None
     lower = positions().assign(user=["0xb", "0xa", "0xb"])
-    pd.testing.assert_frame_equal(found.held.reset_index(), lower)
+    pd.testing.assert_frame_equal(found[1].reset_index(), lower)
 
 
 def test_absent_optional_columns_are_none():
     bare = snapshot()[["user", "collateral_token", "account_value"]]
     found = read_values(bare, "end")
-    assert found.worth["value"]["0xb"] == 100.5
-    assert found.worth["mode"].isna().all()
-    assert set(found.worth["ms"]) == {NO_TIME}
-    assert found.held is None
+    assert found[0]["value"]["0xb"] == 100.5
+    assert found[0]["mode"].isna().all()
+    assert set(found[0]["ms"]) == {NO_TIME}
+    assert found[1] is None
     states = bare.assign(collateral_token=None, dex=["a", "a", "b", "b", "a", "b"])
-    assert read_values(states.drop(columns="collateral_token"), "end").worth["value"]["0xa"] == 5.75
+    assert read_values(states.drop(columns="collateral_token"), "end")[0]["value"]["0xa"] == 5.75
     empty = read_values(bare[:0], "end")
-    assert empty.worth.empty
-    held = read_values((bare, positions().drop(columns="szi")), "end").held
+    assert empty[0].empty
+    held = read_values((bare, positions().drop(columns="szi")), "end")[1]
     assert held is not None
     assert held["szi"].isna().all()
     assert held["unrealized_pnl"]["0xb", "X"] == -3.5
@@ -72,16 +72,16 @@ def test_passed_time_replaces_time_of_values():
         pd.Timestamp(MONDAY + 9, unit="ms", tz="UTC"),
         "2025-09-01T00:00:00.009Z",
     ):
-        assert set(read_values(snapshot(), "end", at).worth["ms"]) == {MONDAY + 9}
+        assert set(read_values(snapshot(), "end", at)[0]["ms"]) == {MONDAY + 9}
     late = snapshot()
     late.loc[[0, 3], "time"] = pd.NaT
-    known = read_values(late, "end").worth["ms"]
+    known = read_values(late, "end")[0]["ms"]
     assert dict(known) == {"0xa": MONDAY + 2, "0xb": MONDAY + 5, "0xc": MONDAY}
     never = snapshot().assign(time=pd.Series(pd.NaT, index=range(6), dtype="datetime64[ms, UTC]"))
-    assert set(read_values(never, "end").worth["ms"]) == {NO_TIME}
+    assert set(read_values(never, "end")[0]["ms"]) == {NO_TIME}
     by_dex = snapshot().assign(dex=list("aabbab"), time=times([9, 4, 7, 8, 1, 1]))
     by_dex = by_dex.drop(columns="collateral_token")
-    assert dict(read_values(by_dex, "end").worth["ms"]) == {"0xa": 8, "0xb": 9, "0xc": 1}
+    assert dict(read_values(by_dex, "end")[0]["ms"]) == {"0xa": 8, "0xb": 9, "0xc": 1}
 
 
 def test_repeated_values_count_once():
@@ -91,12 +91,12 @@ def test_repeated_values_count_once():
         found = read_values(again, "end")
     texts = [str(warning.message).split(" repeat")[0] for warning in caught]
     assert texts == ["end: 1 of 7 rows", "end[1]: 2 of 5 rows"]
-    assert found.worth["value"]["0xb"] == 100.5
+    assert found[0]["value"]["0xb"] == 100.5
     kept = states.distinct_rows(pd.concat([rows[2:4]] * 2), ("user", "absent"), "rows")
     assert kept["user"].tolist() == ["0xb", "0xa"]
     assert kept.index.tolist() == [0, 1]
     aside = pd.concat([rows.assign(fee_tier=1), rows[2:3].assign(fee_tier=2)])
-    assert read_values(aside, "end").worth["value"]["0xb"] == 100.5
+    assert read_values(aside, "end")[0]["value"]["0xb"] == 100.5
 
 
 def test_errors_of_account_values():

@@ -8,9 +8,10 @@ import pandas as pd
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.execution._quotes import reference_prices
+from toolkit.prepare import Fills
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_rows
-from toolkit.prepare.money import is_in_base, read_money, warn_missing_tokens
+from toolkit.prepare.money import warn_missing_tokens
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.prices import LATEST, span_ms
 from toolkit.prepare.provenance import state_provenance
@@ -274,8 +275,7 @@ def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
 def _add_executions(parents: pd.DataFrame, table: Table, trades: Trades) -> pd.DataFrame:
     """Return the orders, and TWAPs from their fills, with the sums of their fills."""
     warn_missing_tokens(table)
-    tokens = table.text("fee_token", blank=True)
-    money = read_money(table, tokens, is_in_base(table, tokens), {})
+    money = Fills(table.frame).money
     (is_twap, parent), sz = find_parents(table, trades.rows), np.nan_to_num(trades.sz)
     rows = pd.DataFrame(
         {

@@ -13,7 +13,7 @@ from toolkit.prepare.door import NO_TIME, Frame, Table
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, split_groups
 from toolkit.prepare.orders import Events, read_events
 from toolkit.prepare.prices import read_prices, span_ms
-from toolkit.prepare.provenance import result_provenance, state_provenance
+from toolkit.prepare.provenance import finish, state_provenance
 from toolkit.prepare.trades import read_signs
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_TYPE
@@ -299,10 +299,11 @@ def fill_probability(
     frame = table.frame.assign(distance_bps=lower)
     keys = [*list_keys(by, (*_RESULT_NAMES, DISTANCE)), DISTANCE]
     found = time_to_fill(frame, since=since, until=until, horizons=horizons, level=level, by=keys)
-    facts = result_provenance({"orders": table.frame, "prices": prices})
+    inputs = {"orders": table.frame, "prices": prices}
+    facts = finish(frame, inputs, helper="orders.fill_probability").attrs["toolkit"]
     for each in (found, found.market, found.triggers):
         for result in () if each is None else (each.params, each.curves):
-            result.attrs["toolkit"] |= {**facts, "helper": "orders.fill_probability"}
+            result.attrs["toolkit"] |= facts
     return FillProbability(**vars(found))
 
 

@@ -17,12 +17,13 @@ from toolkit.prepare import Fills, money
 from toolkit.prepare import funding as payments
 from toolkit.prepare.door import Frame, Table, filled
 from toolkit.prepare.fills import owner_columns
-from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups, sum_groups
+from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups
 from toolkit.prepare.ledger import own_ledger, read_income
 from toolkit.prepare.money import Prices
 from toolkit.prepare.provenance import finish, is_owned
 from toolkit.prepare.roles import warn_missing_directions
 from toolkit.prepare.states import distinct_rows
+from toolkit.rules.directions import CONVERSIONS
 from toolkit.times import Time
 
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
@@ -36,6 +37,7 @@ _COUNTS = (
     "rows", "perps", "payments", "held", "paid", "outside", "no_unrealised", "no_closed_pnl",
     "no_fee",
 )  # fmt: skip
+_CENT = 0.005  # a smaller income is not stated
 _RESERVED = ("time", "px", "sz", "fills", "volume", "fee", *MONEY, *GAPS, "covers")
 """Columns that cannot be keys."""
 
@@ -239,18 +241,12 @@ def compute_attribution(
     """Return the attribution of rows; without a `time` all funding counts.
 
     Funding and ledger count for the accounts of the fills. With `warns` it warns of missing values
-    in the fills.
+    in the fills, and an amount that no fill of a group states is missing.
     """
     fills = prepare.fills(fills)
     keys, table = list_keys(by, _RESERVED), fills.table
     table.require(NEEDED)
-    parts = [_sum_fills(fills, keys)]
-    if warns:
-        collateral = fills.collateral if funding is None else fills.known_collateral
-        money.warn_unused_prices(fills.prices, table, collateral)
-        money.warn_missing_amounts(table)
-        money.warn_missing_tokens(table)
-        warn_missing_directions(table, outcomes_alone=True)
+    parts = [_sum_rows(table, keys, _measure_fills(fills, warns=warns))]
     given = {"funding": funding, "ledger": ledger, "unrealised": positions}
     covers = {"fills": "fills"}
     for name, possible in _SOURCES.items():
@@ -263,7 +259,7 @@ def compute_attribution(
         known, usd = ~np.isnan(paid.usd), np.nan_to_num(paid.usd)
         counted = np.where(paid.inside, usd, 0.0)
         measures = {
-            **dict.fromkeys(("funding", "net", "perp_net"), counted),
+            "funding": counted,
             "funding_outside": usd - counted,
             "payments": known & paid.inside,
             "outside": ~paid.inside,
@@ -272,59 +268,73 @@ def compute_attribution(
         parts.append(_sum_rows(paid.table, keys, measures, np.flatnonzero(paid.mine)))
         hours, inputs["funding"] = _position_hours(fills, paid), paid.table.frame
     if covers.get("ledger") == "ledger":
-        moved, is_named = Table(ledger, "ledger"), "user" in keys
-        moves = own_ledger(moved, fills.account, fills.owners, named=is_named)
+        moved = Table(ledger, "ledger")
+        moves = own_ledger(moved, fills.account, fills.owners, named="user" in keys)
+        users = moves.account.texts().to_numpy()
+        rows = Table(moves.table.frame.assign(user=users), "ledger", "none")
         measures = {
             "ledger": filled(moves.perp),
             "unknown_flows": np.isnan(moves.perp),
             "income": read_income(moves),
         }
-        rows = moves.table
-        if is_named:
-            users = moves.account.texts().to_numpy()
-            rows = Table(rows.frame.assign(user=users), "ledger", "none")
         parts.append(_sum_rows(rows, keys, measures))
         inputs["ledger"] = moved.frame
     if covers.get("unrealised") == "unrealised":
         for held, sign in zip(positions or (), (-1.0, 1.0), strict=True):
             if held is not None:
                 parts.append(_sum_positions(fills, held, sign, keys))
-    sums = _add_parts(parts, keys) if len(parts) > 1 else parts[0]
-    result = _mark_uncovered(*sums, covers, hours, is_final=warns)
+    groups, codes = parts[0][0], np.arange(len(parts[0][0]))
+    if len(parts) > 1:
+        stacked = pd.concat([each for each, _ in parts], ignore_index=True)
+        codes, groups = number_groups(stacked[[*keys]], missing_last=True)
+    sums = dict.fromkeys((*MONEY, *_COUNTS, *GAPS, "income"), np.zeros(len(groups)))
+    for name in dict.fromkeys(name for _, each in parts for name in each):
+        values = [each.get(name, np.zeros(len(group))) for group, each in parts]
+        sums[name] = np.asarray(np.bincount(codes, np.concatenate(values), len(groups)), float)
+    result = _mark_uncovered(groups, sums, covers, hours)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     if result["at_par"].any():
         facts["at_par"] = fills.tokens_at_par()
     return finish(result, inputs, **facts)
 
 
-def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
-    """Return the sums of the fills by group.
+def _measure_fills(fills: Fills, *, warns: bool) -> dict[str, Floats | Flags]:
+    """Return what fills add to a group; what is paid is negative.
 
     The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
     """
     table, usd, coins = fills.table, fills.money, fills.table.text("coin")
     trading, gain = usd.fee - usd.builder_fee - usd.deployer_fee, usd.closed_pnl - usd.fee
     px, sz, closed, fee = (np.isnan(table.number(n)) for n in ("px", "sz", "closed_pnl", "fee"))
-    perp = coins.facts(money.is_perp)
+    missing = px | sz | closed | fee
+    perp, outcome = (coins.facts(kind) for kind in (money.is_perp, money.is_outcome))
+    if warns:
+        if fills.prices:
+            money.warn_unused_prices(fills.prices, table, fills.collateral)
+        if missing.any():
+            money.warn_missing_amounts(table)
+        money.warn_missing_tokens(table)
+        if outcome.any():
+            warn_missing_directions(table)
     # Conversions are not trades (docs/live_service.md, section 7). Only outcome tokens convert.
-    converts = np.zeros(len(table), dtype=bool)
-    if table.has("dir") and any(map(money.is_outcome, coins.present())):
-        converts = fills.roles.conversion & coins.facts(money.is_outcome)
-    measures = {
+    converts = outcome
+    if outcome.any():
+        converts = outcome & table.text("dir", blank=True).facts(CONVERSIONS.__contains__)
+    measures: dict[str, Floats | Flags] = {
         "rows": np.ones(len(table), dtype=bool),
         "volume": np.where(converts, 0.0, usd.volume) if converts.any() else usd.volume,
         "closed_pnl": usd.closed_pnl,
-        "trading_fee": np.maximum(trading, 0.0),
-        "rebate": np.minimum(trading, 0.0),
-        "builder_fee": usd.builder_fee,
-        "deployer_fee": usd.deployer_fee,
+        "trading_fee": -np.maximum(trading, 0.0),
+        "rebate": -np.minimum(trading, 0.0),
+        "builder_fee": -usd.builder_fee,
+        "deployer_fee": -usd.deployer_fee,
         "perp_net": gain if perp.all() else gain * perp,
         "perps": perp,
-        "priority_gas": filled(table.number("priority_gas", 0.0)),
-        "fees_in_cost": usd.fee_in_cost,
-        "missing_amounts": px | sz | closed | fee,
-        "no_closed_pnl": closed,
-        "no_fee": fee,
+        "priority_gas": -filled(table.number("priority_gas", 0.0)),
+        "fees_in_cost": -usd.fee_in_cost,
+        "missing_amounts": missing,
+        "no_closed_pnl": closed & warns,
+        "no_fee": fee & warns,
         "unpriced_fees": usd.is_unpriced,
         "at_par": usd.is_at_par,
         "conversions": converts,
@@ -332,11 +342,7 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
     if table.has("_rows"):  # `tk.apply` added up fills of the same names
         fills_of_row = table.number("_rows")
         measures |= {n: each * fills_of_row for n, each in measures.items() if each.dtype == bool}
-    groups, sums = _sum_rows(table, keys, measures)
-    for name in (*FEES, "priority_gas", "fees_in_cost"):  # what is paid is bad for the account
-        sums[name] = 0.0 - sums[name]
-    sums["net"] = sums["closed_pnl"] + np.sum([sums[name] for name in FEES], axis=0)
-    return groups, sums
+    return measures
 
 
 def _sum_positions(fills: Fills, held: Frame, sign: float, keys: Sequence[str]) -> Sums:
@@ -362,22 +368,11 @@ def _sum_rows(
 ) -> Sums:
     """Return the groups of rows, and the sums of the measures in each."""
     codes, groups = group_rows(table, keys, rows=rows)
-    sums: dict[str, Floats] = {}
+    sums = {name: np.zeros(len(groups)) for name in measures}
     for name, values in measures.items():
         taken = values if rows is None else values[rows]
-        is_zero = not taken.any()
-        sums[name] = np.zeros(len(groups)) if is_zero else sum_groups(codes, taken, len(groups))
-    return groups, sums
-
-
-def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
-    """Return the sums of all sources by group."""
-    stacked = pd.concat([each for each, _ in parts], ignore_index=True)
-    codes, groups = number_groups(stacked[[*keys]], missing_last=True)
-    sums: dict[str, Floats] = {}
-    for name in dict.fromkeys(name for _, each in parts for name in each):
-        values = [each.get(name, np.zeros(len(group))) for group, each in parts]
-        sums[name] = sum_groups(codes, np.concatenate(values), len(groups))
+        if taken.any():
+            sums[name] = np.asarray(np.bincount(codes, taken, len(groups)), float)
     return groups, sums
 
 
@@ -402,92 +397,82 @@ def _mark_uncovered(
     sums: Mapping[str, Floats],
     covers: Mapping[str, str],
     hours: pd.DataFrame | None,
-    *,
-    is_final: bool,
 ) -> pd.DataFrame:
-    """Return the columns of the result, with missing values for what is not covered.
-
-    With `is_final` an amount that no fill of a group states is missing, too.
-    """
-    keys, zero = list(groups.columns), np.zeros(len(groups))
-    counts = {name: np.rint(sums.get(name, zero)).astype(np.int64) for name in (*_COUNTS, *GAPS)}
-    rows, unpaid = counts["rows"], zero > 0
+    """Return the columns of the result, with missing values for what is not covered."""
+    keys, unpaid = list(groups.columns), np.zeros(len(groups), dtype=bool)
+    counts = {name: np.rint(sums[name]).astype(np.int64) for name in (*_COUNTS, *GAPS)}
     lacks_paid, lacks_moved, lacks_held = (covers.get(name) != name for name in _SOURCES)
-    if not is_final:
-        counts |= dict.fromkeys(("no_closed_pnl", "no_fee"), counts["held"])
+    if hours is not None:
+        by = [key for key in keys if key in _HOUR_KEYS]
+        pairs = groups.assign(**hours[["held", "paid"]].sum())
+        if by:
+            totals = hours.groupby(by, dropna=False)[["held", "paid"]].sum().reset_index()
+            pairs = groups.merge(totals, "left", by)
+        counts |= {name: pairs[name].fillna(0).to_numpy(np.int64) for name in ("held", "paid")}
     if not lacks_paid:
-        if hours is not None:
-            by = [key for key in keys if key in _HOUR_KEYS]
-            pairs = groups.assign(**hours[["held", "paid"]].sum())
-            if by:
-                totals = hours.groupby(by, dropna=False)[["held", "paid"]].sum().reset_index()
-                pairs = groups.merge(totals, "left", by)
-            counts |= {name: pairs[name].fillna(0).to_numpy(np.int64) for name in ("held", "paid")}
         unpaid = _misses_payments(groups, counts, has_hours=hours is not None)
+    rows = counts["rows"]
     no_closed, no_fee = (
         (rows > 0) & (counts[name] == rows) for name in ("no_closed_pnl", "no_fee")
     )
-    amounts = {name: sums.get(name, zero) + 0.0 for name in MONEY}
-    amounts["equity_change"] = sums["perp_net"] + sums.get("ledger", zero)
+    paid_fees = np.sum([sums[name] for name in FEES], axis=0)
+    amounts = {
+        **{name: sums[name] for name in MONEY},
+        "net": sums["closed_pnl"] + paid_fees + sums["funding"],
+        "equity_change": sums["perp_net"] + sums["funding"] + sums["ledger"],
+    }
     lost = {
         "closed_pnl": no_closed,
         **dict.fromkeys((*FEES, "fees_in_cost"), no_fee),
         "net": no_closed | no_fee,
         "funding": unpaid | lacks_paid,
-        "ledger": lacks_moved | (zero > 0),
+        "ledger": np.full(len(groups), lacks_moved),
         "equity_change": unpaid | lacks_paid | lacks_moved | no_closed | no_fee,
         "unrealised": (counts["no_unrealised"] > 0) | lacks_held,
     }
     for name, gone in lost.items():
         if gone.any():
             amounts[name] = np.where(gone, np.nan, amounts[name])
-    facts = counts | {"unpaid": unpaid, "income": sums.get("income", zero)}
-    of_what = " in all" if any(key in CALENDAR for key in keys) else ""
+    facts = counts | {"unpaid": unpaid, "income": sums["income"]}
+    partly = unpaid | (counts["paid"] < counts["held"]) | (np.abs(sums["income"]) >= _CENT)
+    for name in ("outside", "no_unrealised", "no_closed_pnl", "no_fee"):
+        partly |= counts[name] > 0
+    texts = [", ".join(covers.values())] * len(groups)
+    hours_of = " in all" if any(key in CALENDAR for key in keys) else ""
+    for place in np.flatnonzero(partly).tolist():
+        row = {name: values[place].item() for name, values in facts.items()}
+        texts[place] = _coverage_text(texts[place], row, f"position hours{hours_of}")
     made: dict[str, object] = {
         **groups,
         "fills": rows - counts["conversions"],
         "volume": sums["volume"],
         **amounts,
         **{name: counts[name] for name in GAPS},
-        "covers": pd.Series(_coverage_texts(covers, facts, of_what), dtype="str"),
+        "covers": pd.Series(texts, dtype="str"),
     }
     return pd.DataFrame(made, index=range(len(groups)), copy=False)
 
 
-def _coverage_texts(covers: Mapping[str, str], facts: Mapping[str, Any], of_what: str) -> list[str]:
-    """Return what each row covers.
-
-    - ``covers``: the state of each source
-    - ``of_what``: words after the share of position hours, such as ``in all``
-    """
-    base = ", ".join(covers.values())
-    texts = [base] * len(facts["rows"])
-    lacks = [facts[name] > 0 for name in ("outside", "no_unrealised", "no_closed_pnl", "no_fee")]
-    partly = facts["unpaid"] | (facts["paid"] < facts["held"]) | np.any(lacks, axis=0)
-    partly |= np.abs(facts["income"]) >= 0.005
-    for place in np.flatnonzero(partly).tolist():
-        row = {name: values[place].item() for name, values in facts.items()}
-        before, funding, after = base.partition("funding")
-        text = base
-        if row["unpaid"]:
-            text = f"{before}not funding (no rows){after}"
-        elif row["paid"] < row["held"]:
-            share = f"{row['paid']} of {row['held']} position hours{of_what}"
-            text = f"{before}{funding} ({share}){after}"
-        if row["outside"]:
-            lying = f"{row['outside']} funding row{'s' * (row['outside'] != 1)}"
-            text += f", without {lying} outside the time of the fills"
-        if row["no_unrealised"]:
-            held = f"{row['no_unrealised']} position{'s' * (row['no_unrealised'] != 1)}"
-            text += f", without the unrealised PnL of {held}"
-        if abs(row["income"]) >= 0.005:
-            text += f", without {row['income']:,.2f} USD of vaults, commissions, rewards and gas"
-        if row["no_closed_pnl"] + row["no_fee"]:
-            closed, fee = (row["rows"] - row[name] for name in ("no_closed_pnl", "no_fee"))
-            known = f"{closed} of {row['rows']} closed PnLs, {fee} of {row['rows']} fees known"
-            text = f"fills ({known}){text.removeprefix('fills')}"
-        texts[place] = text
-    return texts
+def _coverage_text(text: str, row: Mapping[str, Any], hours: str) -> str:
+    """Return what a row covers, if this is not all of the sources in a text."""
+    before, funding, after = text.partition("funding")
+    if row["unpaid"]:
+        text = f"{before}not funding (no rows){after}"
+    elif row["paid"] < row["held"]:
+        text = f"{before}{funding} ({row['paid']} of {row['held']} {hours}){after}"
+    if row["outside"]:
+        lying = f"{row['outside']} funding row{'s' * (row['outside'] != 1)}"
+        text += f", without {lying} outside the time of the fills"
+    if row["no_unrealised"]:
+        held = f"{row['no_unrealised']} position{'s' * (row['no_unrealised'] != 1)}"
+        text += f", without the unrealised PnL of {held}"
+    if abs(row["income"]) >= _CENT:
+        text += f", without {row['income']:,.2f} USD of vaults, commissions, rewards and gas"
+    if row["no_closed_pnl"] + row["no_fee"]:
+        closed, fee = (row["rows"] - row[name] for name in ("no_closed_pnl", "no_fee"))
+        known = f"{closed} of {row['rows']} closed PnLs, {fee} of {row['rows']} fees known"
+        text = f"fills ({known}){text.removeprefix('fills')}"
+    return text
 
 
 def _misses_payments(groups: pd.DataFrame, counts: Mapping[str, Ints], *, has_hours: bool) -> Flags:
@@ -501,9 +486,8 @@ def _misses_payments(groups: pd.DataFrame, counts: Mapping[str, Ints], *, has_ho
 
     def totals(*names: str) -> Any:
         """Return payments and perp fills of all rows with the same keys."""
-        same, found = number_groups(groups[[key for key in groups if key in names]])
-        sums = (sum_groups(same, counts[name], len(found)) for name in ("payments", "perps"))
-        return (values[same] for values in sums)
+        same, _ = number_groups(groups[[key for key in groups if key in names]])
+        return (np.bincount(same, counts[name])[same] for name in ("payments", "perps"))
 
     (of_account, perps_of_account), (of_group, perps_of_group) = totals("user"), totals(*_HOUR_KEYS)
     unpaid = (of_account == 0) & (perps_of_account > 0)

@@ -1,19 +1,17 @@
 """Audit: recompute the exchange's closed PnL from fills, and find missing fills."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from toolkit import prepare
 from toolkit.prepare import Fills
-from toolkit.prepare.average import PerpRule, SizeDecimals, average_prices, expected_by_rule
+from toolkit.prepare.average import SizeDecimals, average_prices, expected_2023
 from toolkit.prepare.door import Frame
 from toolkit.prepare.fills import check_chains
-from toolkit.rules.closed_pnl import apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
-RULES: dict[Rule, PerpRule | None] = {"current": None, "2023": apply_perp_fill_2023}
 
 
 def audit(
@@ -77,16 +75,15 @@ def audit(
     1                 10.0         0.0        False
     """
     fills = prepare.fills(fills)
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
+    if rule not in get_args(Rule):
+        raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(get_args(Rule))}")
     table = fills.table
     check_chains(fills)
     steps, average = fills.steps, average_prices(fills, sz_decimals)
     expected = average.expected
-    if (other := RULES[rule]) is not None:
-        expected = np.where(steps.spot, expected, expected_by_rule(fills, sz_decimals, other))
-    by_row = np.empty(len(steps), dtype=np.int64)
-    by_row[steps.rows] = np.arange(len(steps))
+    if rule == "2023":
+        expected = np.where(steps.spot, expected, expected_2023(fills, sz_decimals))
+    by_row = np.argsort(steps.rows)
     expected = expected[by_row]
     result: pd.DataFrame = table.frame.assign(
         expected_closed_pnl=expected,

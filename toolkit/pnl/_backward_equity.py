@@ -121,7 +121,7 @@ def carried_back(
     stated.require(("user", "coin", *STATED))
     stated.require_values(STATED)
     held = stated.frame.assign(**{name: stated.number(name) for name in STATED})
-    worth = read_values((states.frame, stated.frame), "accounts").worth
+    worth, _ = read_values((states.frame, stated.frame), "accounts")
     if account is None and len(worth) > 1:
         raise ValueError(f"accounts: the frame has {len(worth)} accounts. Pass account=")
     name = next(iter(worth.index), None) if account is None else account.lower()
@@ -135,17 +135,16 @@ def carried_back(
     end = 0 if user is None else _state_time(int(worth["ms"][user]), end, begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
     period = covered_period(trades, begin, end)
-    tables = select_tables(bounds, trades.frame, paid, moved, user or "")
-    whole = compute_attribution(tables.perps, tables.funding, tables.ledger, None, period)
-    if tables.funding is not None:
-        inside = is_inside(Table(tables.funding, "funding"), Fills(tables.perps), period)
-        tables = tables._replace(funding=tables.funding[inside])
-    hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour")
-    perps = Table(tables.perps, "fills", "none")
+    traded, _, payments, flowed = select_tables(bounds, trades.frame, paid, moved, user or "")
+    whole = compute_attribution(traded, payments, flowed, None, period)
+    if payments is not None:
+        payments = payments[is_inside(Table(payments, "funding"), Fills(traded), period)]
+    hours = compute_attribution(traded, payments, flowed, "hour")
+    perps = Table(traded, "fills", "none")
     perps.require_values(("px", "sz", "closed_pnl", "fee"))
     times, realised, flows, gain, equity = np.zeros((5, 0))
     if user is not None:
-        frames = (tables.perps, tables.funding, tables.ledger)
+        frames = (traded, payments, flowed)
         events = [Table(rows, "rows", "none").ms() for rows in frames if rows is not None]
         first = int(np.concatenate(events).min(initial=end)) if begin is None else begin
         times = np.append(first, np.append(np.arange(first // HOUR * HOUR + HOUR, end, HOUR), end))

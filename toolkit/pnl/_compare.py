@@ -106,9 +106,19 @@ def compare_with_service(
         raise ValueError("fills: they are of several accounts; compare one account at a time")
     ours = ours[ours["closed"].notna()]
     theirs = _read_trades(Table(trades, "trades", "completed_trades"))
-    pairs = _join(ours, theirs)
-    times = fills.table.ms()
-    end, status = pairs["end"], pairs["status"]
+    mine = ours[["coin", "side", "opened", "status", "forced", "at_par", "size", *_FIGURES]].assign(
+        end=ours["closed"].dt.as_unit("ms").astype("int64"),
+        notional=ours["size"] * ours["entry_px"],
+    )
+    key = ["coin", "side", "end"]
+    both = (side.assign(place=side.groupby(key).cumcount()) for side in (mine, theirs))
+    pairs = next(both).merge(next(both), "outer", [*key, "place"], suffixes=("_ours", "_theirs"))
+    pairs = pairs.sort_values(["end", "coin", "side", "place"], ignore_index=True)
+    opened = pairs["opened_ours"].fillna(pairs["opened_theirs"])
+    size, notional = (
+        pairs[f"{name}_theirs"].fillna(pairs[f"{name}_ours"]) for name in ("size", "notional")
+    )
+    times, end, status = fills.table.ms(), pairs["end"], pairs["status"]
     outside = (end < times.min(initial=LAST_MS)) | (end > times.max(initial=FIRST_MS))
     causes = {
         "not_a_perp": ~pairs["coin"].map(is_perp_coin).astype(bool),
@@ -120,21 +130,25 @@ def compare_with_service(
         "other_token": pairs["at_par"].eq(True),
         "forced": pairs["forced"].eq(True),
     }
-    chosen = np.select(list(causes.values()), list(causes), "unexplained")
-    shared = pd.Series(chosen, pairs.index, dtype="str")
+    shared = pd.Series(np.select(list(causes.values()), list(causes), "unexplained"), dtype="str")
     lacks = pairs["funding_ours"].isna() & status.notna() & (shared == "unexplained")
     why = "funding_not_given" if funding is None else "funding_missing"
-    rounding = pairs["notional"] * _POINT + pairs["size"] * _TICK
-    parts = {
-        "funding": _compare(pairs, "funding", shared.mask(lacks, why)),
-        "gross": _compare(pairs, "gross", shared, rounding),
-        "fees": _compare(pairs, "fees", shared),
-    }
-    apart = [part["difference"].fillna(part["theirs"]).abs().fillna(0.0) for part in parts.values()]
-    largest = np.argmax(np.stack(apart, axis=1), axis=1)  # the first of equal ones
-    each = np.stack([part["cause"].to_numpy() for part in parts.values()], axis=1)
-    cause = pd.Series(each[np.arange(len(pairs)), largest], pairs.index, dtype="str")
-    parts["net"] = _compare(pairs, "net", cause.mask(cause == "equal", shared))
+    reasons = {"funding": shared.mask(lacks, why), "gross": shared, "fees": shared, "net": shared}
+    parts, main, largest = dict[str, pd.DataFrame](), shared, pd.Series(-1.0, pairs.index)
+    for figure, cause in reasons.items():
+        left, right = pairs[f"{figure}_ours"], pairs[f"{figure}_theirs"]
+        apart = (left - right).abs()
+        if figure == "gross":
+            cause = cause.mask(apart <= notional * _POINT + size * _TICK, "rounding")
+        if figure == "net":  # that of its largest difference, the first of equal ones
+            cause = main.mask(main == "equal", shared)
+        cause = cause.mask(apart <= _CENT, "equal")
+        part = pairs[["coin", "side"]].assign(opened=opened, closed=utc_times(end))
+        part["figure"] = pd.Series(figure, pairs.index, dtype="str")
+        parts[figure] = part.assign(ours=left, theirs=right, difference=left - right, cause=cause)
+        apart = apart.fillna(right.abs()).fillna(0.0)
+        main = main.mask(apart > largest, cause)
+        largest = largest.clip(lower=apart)
     made = pd.concat([parts[name] for name in _FIGURES]).sort_index(kind="stable")
     if summary is not None:
         made = pd.concat([made, _compare_summary(ours, theirs, Table(summary, "summary"))])
@@ -156,38 +170,6 @@ def _read_trades(table: Table) -> pd.DataFrame:
         **{name: table.number(column) for name, column in _FIGURES.items()},
     }
     return pd.DataFrame(made | {"fees": 0.0 - made["fees"]}, index=range(len(table)))
-
-
-def _join(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per trade of either side, by its end."""
-    mine = ours[["coin", "side", "opened", "status", "forced", "at_par", "size", *_FIGURES]].assign(
-        end=ours["closed"].dt.as_unit("ms").astype("int64"),
-        notional=ours["size"] * ours["entry_px"],
-    )
-    key = ["coin", "side", "end"]
-    mine, theirs = (side.assign(place=side.groupby(key).cumcount()) for side in (mine, theirs))
-    pairs = mine.merge(theirs, "outer", [*key, "place"], suffixes=("_ours", "_theirs"))
-    pairs = pairs.sort_values(["end", "coin", "side", "place"], ignore_index=True)
-    return pairs.assign(
-        opened=pairs["opened_ours"].fillna(pairs["opened_theirs"]),
-        closed=utc_times(pairs["end"]),
-        size=pairs["size_theirs"].fillna(pairs["size_ours"]),
-        notional=pairs["notional_theirs"].fillna(pairs["notional_ours"]),
-    )
-
-
-def _compare(
-    pairs: pd.DataFrame, figure: str, cause: pd.Series, rounding: pd.Series | None = None
-) -> pd.DataFrame:
-    ours, theirs = pairs[f"{figure}_ours"], pairs[f"{figure}_theirs"]
-    apart = (ours - theirs).abs()
-    if rounding is not None:
-        cause = cause.mask(apart <= rounding, "rounding")
-    made = pairs[["coin", "side", "opened", "closed"]].copy()
-    made["figure"] = pd.Series(figure, pairs.index, dtype="str")
-    made["ours"], made["theirs"], made["difference"] = ours, theirs, ours - theirs
-    made["cause"] = cause.mask(apart <= _CENT, "equal")
-    return made
 
 
 def _compare_summary(ours: pd.DataFrame, theirs: pd.DataFrame, table: Table) -> pd.DataFrame:

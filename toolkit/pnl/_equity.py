@@ -122,18 +122,20 @@ def equity(
     if marks is not None and sz_decimals is None:
         raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
     traded = Fills(fills, account, prices, meta)
-    traded.collateral = traded.known_collateral
     table = traded.table
     refuse_several_accounts(table.frame, "fills")
     table.require(NEEDED)
     table.known_ms()
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
     table.require_values(("px", "sz", "closed_pnl", "fee"))
-    has_positions = all(map(table.has, POSITION_COLUMNS))
-    has_positions = has_positions and not any(table.count_missing(POSITION_COLUMNS).values())
+    has_positions = all(map(table.has, POSITION_COLUMNS)) and not any(
+        table.column(name).hasnans for name in POSITION_COLUMNS
+    )
     if has_positions:
         check_one_account(traded)
-    money.warn_unused_prices(traded.prices, table, traded.collateral)
+    if traded.prices:
+        traded.collateral = traded.known_collateral
+        money.warn_unused_prices(traded.prices, table, traded.collateral)
     money.warn_missing_tokens(table)
     is_named, in_perps = table.has("user"), table.text("coin").facts(is_perp)
     gain = traded.money.closed_pnl - traded.money.fee
@@ -146,7 +148,7 @@ def equity(
     if has_positions and marks is None:
         amounts["open"], begun = _count_open(traded)
     parts: list[Part] = [(users, table.ms(), amounts)]
-    covers = dict.fromkeys(users.take(in_perps).present() or [""], "fills")
+    covers = dict.fromkeys(Names(users.codes[in_perps], users.values).present() or [""], "fills")
     perps = traded
     if not in_perps.all():
         perps = Fills(table.frame[in_perps], traded.account, traded.prices, traded.collateral)
@@ -237,8 +239,10 @@ def _sum_parts(parts: Sequence[Part], by: str) -> tuple[Names, Ints, dict[str, F
     """
     length, into = CALENDAR[by]
     users = sorted({name for names, _, _ in parts for name in names.present(blank=True)})
-    places = Names(np.arange(len(users)), users)
-    code = np.concatenate([names.among(places) for names, _, _ in parts])
+    place_of = {name: place for place, name in enumerate(users)}
+    code = np.concatenate(
+        [names.facts(lambda name: place_of.get(name, 0)) for names, _, _ in parts]
+    )
     step = (np.concatenate([ms for _, ms, _ in parts]) + into) // length
     first = np.full(len(users), np.iinfo(np.int64).max)
     np.minimum.at(first, code, step)

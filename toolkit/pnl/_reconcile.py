@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,9 +14,9 @@ from toolkit.ledger import sums as ledger_sums
 from toolkit.pnl._attribution import compute_attribution
 from toolkit.prepare import Fills
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table, filled, utc_times
-from toolkit.prepare.money import is_other
+from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import account_names, finish
-from toolkit.prepare.states import UNIFIED, ValuesAndPositions, read_values
+from toolkit.prepare.states import UNIFIED, read_values
 from toolkit.prepare.trades import read_signs
 from toolkit.times import Time
 
@@ -28,6 +27,12 @@ _HALF_A_CENT = 0.005
 _LATER = 2**62
 _POSITIONS = ("coin", "sz", "side", "time", "start_position")
 """The columns that determine how a fill changes a position."""
+
+_NONE_HELD = pd.DataFrame(
+    {"szi": np.zeros(0), "unrealized_pnl": np.zeros(0)},
+    pd.MultiIndex.from_arrays([[], []], names=["user", "coin"]),
+)
+"""The positions of an empty account."""
 
 
 def reconcile(
@@ -141,26 +146,27 @@ def reconcile(
         None if frame is None else Table(frame, what).frame
         for frame, what in ((fills, "fills"), (funding, "funding"), (ledger, "ledger"))
     )
-    before = None if start is None else read_values(start, "start", start_time)
-    after = read_values(end, "end", end_time)
-    if before is not None and (before.worth["ms"] == NO_TIME).any():
+    before, begun = (None, _NONE_HELD) if start is None else read_values(start, "start", start_time)
+    after, ended = read_values(end, "end", end_time)
+    if before is not None and (before["ms"] == NO_TIME).any():
         raise ValueError("start: the time of the values is not known. Pass start_time=")
-    users, modes = after.worth.index, after.worth["mode"]
+    users, modes = after.index, after["mode"]
     nothing = pd.Series(0.0, users)
-    first = nothing.astype(np.int64) - _LATER
+    start_value, first = nothing, nothing.astype(np.int64) - _LATER
     if before is not None:
-        first = before.worth["ms"].reindex(users, fill_value=_LATER)
-    last = after.worth["ms"].replace(NO_TIME, _LATER)
+        start_value = before["value"].reindex(users)
+        first = before["ms"].reindex(users, fill_value=_LATER)
+    last = after["ms"].replace(NO_TIME, _LATER)
     bounds = dict(zip(users, zip(first, last, strict=True), strict=True))
     if trades is not None:
         trades = trades.assign(spot_cash=_spot_cash(trades))
-    tables = select_tables(bounds, trades, paid, moved, account)
-    flows = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    payments = None if tables.funding is None else funding_sums(tables.funding, "user")
-    traded = spots = None
+    perps, spots, paid_rows, moved_rows = select_tables(bounds, trades, paid, moved, account)
+    flows = None if moved_rows is None else ledger_sums(moved_rows, "account")
+    payments = None if paid_rows is None else funding_sums(paid_rows, "user")
+    traded = spent = None
     if trades is not None:
-        traded = compute_attribution(tables.perps, tables.funding, None, "user")
-        spots = tables.spots.groupby("user")[["spot_cash"]].sum(skipna=False).reset_index()
+        traded = compute_attribution(perps, paid_rows, None, "user")
+        spent = spots.groupby("user")[["spot_cash"]].sum(skipna=False).reset_index()
 
     def part(frame: pd.DataFrame | None, key: str, name: str) -> pd.Series:
         """Return a part of each account: 0 without rows, NaN if it is not known."""
@@ -168,20 +174,17 @@ def reconcile(
             return nothing + np.nan
         return frame.set_index(key)[name].astype("float64").reindex(users, fill_value=0.0)
 
-    def unrealised(values: ValuesAndPositions | None) -> pd.Series:
-        """Return the unrealised PnL of each account; NaN if it is not known."""
-        if values is None or values.held is None:
-            return nothing if values is None else nothing + np.nan
-        gains = values.held["unrealized_pnl"].groupby(level="user").sum(skipna=False)
-        return gains.reindex(users, fill_value=0.0)
-
-    cash = part(spots, "user", "spot_cash") + part(flows, "account", "spot_usdc")
+    gained = nothing
+    for held, sign in ((ended, 1.0), (begun, -1.0)):
+        gains = None if held is None else held.groupby("user").sum(skipna=False).reset_index()
+        gained = gained + sign * part(gains, "user", "unrealized_pnl")
+    cash = part(spent, "user", "spot_cash") + part(flows, "account", "spot_usdc")
     stated = {
-        "start_value": nothing if before is None else before.worth["value"].reindex(users),
-        "end_value": after.worth["value"],
+        "start_value": start_value,
+        "end_value": after["value"],
         **{name: part(traded, "user", name) for name in FILL_PARTS},
         "funding": part(payments, "user", "net"),
-        "unrealised": unrealised(after) - unrealised(before),
+        "unrealised": gained,
         "ledger": part(flows, "account", "perp"),
         "spot_cash": cash.where(modes >= UNIFIED, 0.0),
     }
@@ -191,7 +194,9 @@ def reconcile(
     made.insert(0, "account_mode", modes.astype("Int64"))
     left = made["change"] - made[[*PARTS]].sum(axis="columns", skipna=False)
     is_large = left.abs() > (_HALF_A_CENT if tolerance is None else tolerance)
-    reasons = {} if traded is None else _find_causes(tables, traded, flows, before, after)
+    reasons: dict[str, dict[str, str]] = {}
+    if traded is not None:
+        reasons = _find_causes(perps, spots, traded, flows, begun, ended, modes)
     causes = np.array([next(iter(reasons.get(user, {})), "unexplained") for user in users])
     made["residual"] = left
     for name in CAUSES:
@@ -211,28 +216,19 @@ def reconcile(
     return finish(made, inputs, helper="pnl.reconcile")
 
 
-class AccountTables(NamedTuple):
-    """The tables of the accounts between the two times, with `user` in lower case.
-
-    Without fills, `perps` and `spots` are empty and have no columns.
-    """
-
-    perps: pd.DataFrame
-    spots: pd.DataFrame
-    funding: pd.DataFrame | None
-    ledger: pd.DataFrame | None
-
-
 def select_tables(
     bounds: Mapping[str, tuple[int, int]],
     fills: pd.DataFrame | None,
     funding: pd.DataFrame | None,
     ledger: pd.DataFrame | None,
     account: str | None,
-) -> AccountTables:
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None, pd.DataFrame | None]:
     """Return the accounts' rows after the first time, up to and including the second one.
 
     - ``bounds``: the two times of each account
+
+    Returns: fills of perps, other fills, funding and ledger, with `user` in lower case. Without
+    fills, theirs are empty and have no columns.
     """
     found: dict[str, pd.DataFrame] = {}
     for frame, owner, what in (
@@ -261,7 +257,7 @@ def select_tables(
     if (trades := found.get("fills")) is not None:
         other = trades["coin"].str.contains(NOT_PERP, na=False).astype(bool)
         perps, spots = (trades[kept].reset_index(drop=True) for kept in (~other, other))
-    return AccountTables(perps, spots, found.get("funding"), found.get("ledger"))
+    return perps, spots, found.get("funding"), found.get("ledger")
 
 
 def _spot_cash(fills: pd.DataFrame) -> Floats:
@@ -275,35 +271,41 @@ def _spot_cash(fills: pd.DataFrame) -> Floats:
     table, coins = prepared.table, prepared.table.text("coin")
     if not all(map(table.has, ("side", "px", "sz", "fee"))):
         return np.full(len(fills), np.nan)
-    others = {coins.values[code] for code in coins.codes[prepared.money.tokens.facts(is_other)]}
+    in_usdc = prepared.money.tokens.facts(CASH.__contains__)
+    others = {coins.values[code] for code in coins.codes[~in_usdc]}
     counts = ~coins.facts(others.__contains__) & ~prepared.roles.swap
     notional = table.number("px") * table.number("sz")
     # ASSUMED: The exchange truncates the proceeds of a dust conversion (trade id 0) to eight
     # decimals.
     notional -= np.where(table.number("tid", np.nan) == 0, notional % 1e-8, 0.0)
-    paid = np.where(prepared.tokens.facts(is_other), 0.0, filled(table.number("fee")))
+    paid = np.where(prepared.tokens.facts(CASH.__contains__), filled(table.number("fee")), 0.0)
     return np.where(counts, -read_signs(table.text("side")) * notional - paid, 0.0)
 
 
 def _find_causes(
-    tables: AccountTables,
+    perps: pd.DataFrame,
+    spots: pd.DataFrame,
     traded: pd.DataFrame,
     moved: pd.DataFrame | None,
-    before: ValuesAndPositions | None,
-    after: ValuesAndPositions,
+    begun: pd.DataFrame | None,
+    ended: pd.DataFrame | None,
+    modes: pd.Series,
 ) -> dict[str, dict[str, str]]:
     """Return the possible causes of a residual by account and column, the first one first."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for user, coins in _broken_coins(tables.perps, before, after).items():
-        found[user]["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
+    for user, coin in sorted(
+        place for place in _broken_coins(perps, begun, ended) if place[0] in modes.index
+    ):
+        late = found[user].get("history_late")
+        found[user]["history_late"] = f"{late}, {coin}" if late else f"fills missing of {coin}"
     for user, covers in zip(traded["user"], traded["covers"], strict=True):
         if "funding (" in covers:
             found[user]["funding_missing"] = "funding (" + covers.split("funding (")[1]
     counts = [traded.set_index("user")[["missing_amounts", "unpriced_fees"]].sum(axis=1)]
-    silent = tables.spots.reindex(columns=["side", "px", "sz", "fee"]).isna().any(axis=1)
+    silent = spots.reindex(columns=["side", "px", "sz", "fee"]).isna().any(axis=1)
     if silent.any():
-        users = tables.spots.loc[silent, "user"]
-        counts.append(users[users.map(after.worth["mode"]) >= UNIFIED].value_counts())
+        users = spots.loc[silent, "user"]
+        counts.append(users[users.map(modes) >= UNIFIED].value_counts())
     if moved is not None:
         counts.append(moved.set_index("account")["unknown"])
     for user, count in pd.concat(counts).groupby(level=0).sum().items():
@@ -314,29 +316,27 @@ def _find_causes(
 
 
 def _broken_coins(
-    perps: pd.DataFrame, before: ValuesAndPositions | None, after: ValuesAndPositions
-) -> dict[str, set[str]]:
-    """Return the coins whose fills do not connect the first positions with the last ones."""
+    perps: pd.DataFrame, begun: pd.DataFrame | None, ended: pd.DataFrame | None
+) -> set[tuple[str, str]]:
+    """Return users and coins whose fills do not connect the first positions with the last ones."""
     if any(name not in perps.columns for name in _POSITIONS):
-        return {}
+        return set()
     kept = [name for name in ("user", *_POSITIONS, "tx_index") if name in perps.columns]
     silent = perps[list(_POSITIONS)].isna().any(axis="columns")
     # Positions do not depend on prices, so fills without a price are used, too.
     steps = Fills(perps.loc[~silent, kept]).steps
     first, chains = steps.first, pd.Series(steps.places())
-    has_start = before is None or before.held is not None
-    begun, ended = (
-        values.held["szi"].dropna() if values is not None and values.held is not None
-        else pd.Series(dtype="float64")
-        for values in (before, after)
-    )  # fmt: skip
+    before, after = (
+        pd.Series(dtype="float64") if held is None or held.empty else held["szi"].dropna()
+        for held in (begun, ended)
+    )
     start, end = steps.sizes(steps.start), steps.sizes(steps.end)
     known, since = (np.append(0, each[:-1])[: len(steps)] for each in (end, steps.ms))
-    known[first] = begun.reindex(chains.index, fill_value=0.0 if has_start else np.nan)
+    known[first] = before.reindex(chains.index, fill_value=np.nan if begun is None else 0.0)
     since[first] = 0
-    last = begun.index.union(ended.index).union(chains.index)
+    last = before.index.union(after.index).union(chains.index)
     ends = pd.Series(end[steps.last], chains.index)
-    ends = ends.combine_first(begun).reindex(last, fill_value=0.0)
+    ends = ends.combine_first(before).reindex(last, fill_value=0.0)
     until = pd.Series(steps.ms[steps.last], chains.index).reindex(last, fill_value=0)
     # A fill without a position leaves the position after it unknown.
     unknown = perps.loc[silent, ["user", "coin"]].itertuples(index=False, name=None)
@@ -345,13 +345,9 @@ def _broken_coins(
         if place in ends.index and until[place] <= ms:
             ends[place] = np.nan
     broken = set(chains.index[np.unique(steps.chain[_differ(known, start)])])
-    if after.held is not None and has_start:
-        broken |= set(last[_differ(ends, ended.reindex(last, fill_value=0.0))])
-    names: dict[str, set[str]] = defaultdict(set)
-    for user, coin in broken:
-        if user in after.worth.index:
-            names[user].add(coin)
-    return names
+    if ended is not None and begun is not None:
+        broken |= set(last[_differ(ends, after.reindex(last, fill_value=0.0))])
+    return broken
 
 
 def _differ(known: Floats | pd.Series, stated: Floats | pd.Series) -> Flags:

@@ -15,9 +15,9 @@ from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.fills import check_chains, owner_columns
 from toolkit.prepare.groups import row_before, starts_group, sum_groups
 from toolkit.prepare.money import Prices, warn_unused_prices
-from toolkit.prepare.provenance import finish
+from toolkit.prepare.provenance import finish, frame_provenance
 from toolkit.prepare.steps import POSITION_COLUMNS
-from toolkit.times import HOUR
+from toolkit.times import HOUR, to_ms
 
 
 def round_trips(
@@ -121,7 +121,8 @@ def round_trips(
     """
     fills = prepare.fills(fills, account, prices, meta)
     table = fills.table
-    warn_unused_prices(fills.prices, table, fills.collateral)
+    if fills.prices:
+        warn_unused_prices(fills.prices, table, fills.collateral)
     check_chains(fills, (*POSITION_COLUMNS, "fee"), outcomes_alone=False)
     steps, legs, money, roles = fills.steps, Legs(fills), fills.money, fills.roles
     if money.is_unpriced.any():
@@ -144,7 +145,10 @@ def round_trips(
     closed = np.where(legs.closed, steps.ms[last], NO_TIME)
     status = legs.status
     status[(status == "closed") & roles.liquidated[steps.rows[last]]] = "liquidated"
-    paid, held, funded, has_rows, facts = _fund_trips(fills, legs, funding)
+    paid, held, facts = np.full(len(at), np.nan), np.zeros(len(at), np.int64), dict[str, int]()
+    funded, has_rows = held, held > 0
+    if funding is not None:
+        paid, held, funded, has_rows, facts = _fund_trips(fills, legs, funding)
     net = gross + fees + np.where(has_rows, paid, 0.0)
     is_full = legs.basis & ~np.isin(status, ("late", "broken"))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -255,15 +259,12 @@ class Legs:
 
 
 def _fund_trips(
-    fills: Fills, legs: Legs, frame: Frame | None
+    fills: Fills, legs: Legs, frame: Frame
 ) -> tuple[Floats, Ints, Ints, Flags, dict[str, int]]:
     """Return what `trip_funding` does, and the number of rows outside the time of the fills.
 
     Funding is missing if the account has no rows, or if one of the hours of the trip has none.
     """
-    if frame is None:
-        none = np.zeros(len(legs.heads), dtype=np.int64)
-        return np.full(len(none), np.nan), none, none, none > 0, {}
     paid = payments.read_payments(fills, frame, payments.covered_period(fills.table), named=True)
     outside = int((paid.mine & ~paid.inside).sum())
     if outside:
@@ -292,12 +293,21 @@ def trip_funding(
     fill or payment of the account, or at the end of the time that both frames were requested for.
     """
     steps, at, number = fills.steps, legs.step[legs.heads], len(legs.heads)
-    funding, usdc = paid.table, paid.usd[rows]
+    funding, places = paid.table, np.flatnonzero(rows & (paid.table.ms() != NO_TIME))
     # A row that sums payments has several hours, and one amount, which counts at the last of them.
-    hours, chain, payers = payments.payment_hours(funding, steps, rows)
-    ms, spans = hours * HOUR, payments.payment_spans(funding)[rows]
+    spans = payments.payment_spans(funding)[places]
+    again, last_hour = np.repeat(np.arange(len(places)), spans), np.cumsum(spans) - spans
+    hours = (funding.ms()[places] // HOUR)[again]
+    hours += np.repeat(last_hour, spans) - np.arange(len(again))
+    ms, chain = hours * HOUR, payments.chains_of(funding, steps)[places][again]
     amount = np.zeros(len(ms))
-    amount[np.cumsum(spans) - spans] = usdc
+    amount[last_hour] = paid.usd[places]
+    # The number of each payer; one more than the last for an account without fills.
+    users = {name: place for place, name in enumerate(steps.users)}
+    payers = np.full(len(ms), next((place for name, place in users.items() if name), 0))
+    if any(users) and funding.has("user"):
+        payer = funding.text("user").facts(lambda name: users.get(name, len(users)))
+        payers = payer[places][again]
     # A broken trip ends at the latest when the next one begins.
     begins, chains = steps.ms[at], steps.chain[at]
     begin = int(min(ms.min(initial=0), steps.ms.min(initial=0)))
@@ -319,7 +329,14 @@ def trip_funding(
     counts = np.bincount(paid_hours >> 24, minlength=number)
     found = found[is_later | ~legs.opened[trip[found]]]
     usd = sum_groups(trip[found], amount[found], number)
-    last = np.full(len(steps.users) + 1, payments.common_end(fills.table.frame, funding.frame))
+    of_fills, of_funding = map(frame_provenance, (fills.table.frame, funding.frame))
+    # If the user removed fills, the end of the remaining ones is not known.
+    is_known = bool(of_funding) and of_fills.get("rows") == len(fills)
+    asked = (of_fills.get("asked_at"), of_funding.get("asked_at"))
+    bounds = [to_ms(time) for time in asked if isinstance(time, str)]
+    if isinstance(asked_end := of_fills.get("parameters", {}).get("end"), int):
+        bounds.append(asked_end)
+    last = np.full(len(steps.users) + 1, min(bounds, default=0) if is_known else 0)
     np.maximum.at(last, steps.user, steps.ms)
     np.maximum.at(last, payers, ms)
     held = np.minimum(ends, last[steps.user[at]]) // HOUR - begins // HOUR

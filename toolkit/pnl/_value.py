@@ -19,7 +19,7 @@ from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.groups import split_groups
 from toolkit.prepare.ledger import COLLATERAL, own_ledger, read_kept
-from toolkit.prepare.money import Prices, is_perp, pair_of
+from toolkit.prepare.money import Prices, is_perp
 from toolkit.prepare.prices import PriceHistory, make_history, read_prices
 from toolkit.prepare.provenance import finish, frame_provenance, is_owned
 from toolkit.prepare.roles import is_off_book
@@ -225,8 +225,8 @@ class _History:
         bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
         self.cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
         self.start, self.end = (steps.sizes(units) for units in (steps.start, steps.end))
-        self.bases = {coin: pair_of(coin)[0] or coin for coin in coins.present(blank=True)}
-        self.bases |= name_pairs(coins.take(fills.in_base), fills.tokens.take(fills.in_base))[1]
+        self.bases = {coin: coin.partition("/")[0] or coin for coin in coins.present(blank=True)}
+        self.bases |= name_pairs(coins.take(money.in_base), fills.tokens.take(money.in_base))[1]
         self.paid = None if funding is None else Table(funding, "funding")
         self.payments: dict[str, Ints] = {}
         if self.paid is not None and self.paid.has("user") and fills.table.has("user"):

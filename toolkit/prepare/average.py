@@ -6,7 +6,7 @@ A closing fill takes the average, truncated to 6 - szDecimals decimals. Spot and
 (`toolkit.rules.spot_cost`): the average cost of a balance, which is not truncated.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from toolkit.prepare.fills import Fills
 from toolkit.prepare.groups import number_rows, row_before, split_groups
 from toolkit.prepare.money import is_perp
 from toolkit.prepare.steps import Steps
-from toolkit.rules.closed_pnl import price_decimals
+from toolkit.rules.closed_pnl import apply_perp_fill_2023, price_decimals
 from toolkit.rules.spot_cost import WEI, CostBasis, adjust_balance, apply_spot_fill, swap_tokens
 
 _SNAP: Final = 1e-7
@@ -25,10 +25,6 @@ _SNAP: Final = 1e-7
 
 _CENT: Final = 10.0**WEI
 """Units of the exchange's spot money in one USD."""
-
-PerpRule = Callable[[int, int, int, int, int], tuple[int, int, int]]
-"""`toolkit.rules.closed_pnl.apply_perp_fill`, or the function of another rule."""
-
 
 SizeDecimals = Mapping[str, int] | Frame
 """Coin -> size decimals, or a frame of `tk.meta`."""
@@ -85,29 +81,24 @@ def average_prices(fills: Fills, sz_decimals: SizeDecimals) -> Average:
     return Average(*fills.averages[key])
 
 
-def expected_by_rule(fills: Fills, sz_decimals: SizeDecimals, rule: PerpRule) -> Floats:
-    """Return the closed PnL of perps by another rule, fill by fill."""
-    steps, table = fills.steps, fills.table
-    decimals = _decimals(steps, sz_decimals)
-    units = np.rint(table.number("px")[steps.rows] * _CENT).astype(np.int64).tolist()
-    expected = np.full(len(steps), np.nan)
-    known, entry = False, 0
-    begins = (steps.first | steps.is_gap).tolist()
-    walk = zip(
-        begins, steps.start.tolist(), steps.change.tolist(), units, decimals.tolist(), strict=True
-    )
-    for step, (begin, start, change, px, places) in enumerate(walk):
-        if begin:
+def expected_2023(fills: Fills, sz_decimals: SizeDecimals) -> Floats:
+    """Return the closed PnL of perps by the rule of 2023, fill by fill."""
+    steps, decimals = fills.steps, _decimals(fills.steps, sz_decimals)
+    units = np.rint(fills.table.number("px")[steps.rows] * _CENT).astype(np.int64)
+    columns = (steps.first | steps.is_gap, steps.start, steps.change, units, 10 ** (WEI - decimals))
+    expected, known, entry = np.full(len(steps), np.nan), False, 0
+    walk = zip(*(column.tolist() for column in columns), strict=True)
+    for step, (begins, start, change, px, tick) in enumerate(walk):
+        if begins:
             known, entry = start == 0, 0
         end = start + change
-        if places != places:
+        if tick != tick:
             continue
-        tick = int(10 ** (WEI - places))
         if known:
-            gain, _, entry = rule(start, entry, change, px, tick)
+            gain, _, entry = apply_perp_fill_2023(start, entry, change, px, int(tick))
             expected[step] = gain / _CENT / steps.scale[step]
         elif end == 0 or (end > 0) != (start > 0):
-            known, (_, _, entry) = True, rule(0, 0, end, px, tick)
+            known, (_, _, entry) = True, apply_perp_fill_2023(0, 0, end, px, int(tick))
     return np.round(expected, WEI)
 
 

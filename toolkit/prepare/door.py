@@ -6,6 +6,7 @@ whole milliseconds. A column is read when it is first needed.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partialmethod
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -118,13 +119,13 @@ class Names(NamedTuple):
     def sorted(self) -> "Names":
         """Return the column with its names in order, so that codes sort as names do."""
         values = sorted(self.values)
-        return Names(self.among(Names(self.codes, values)), values)
+        places = {name: code for code, name in enumerate(values)}
+        return Names(self.facts(lambda name: places.get(name, 0)), values)
 
     def among(self, others: "Names") -> Ints:
         """Return the codes that the names have among others; -1 for a name that they lack."""
         places = {name: code for code, name in enumerate(others.values)}
-        known = [places.get(name, -1) for name in self.values]
-        return np.asarray(np.array(known, dtype=np.int64)[self.codes])
+        return self.facts(lambda name: places.get(name, -1))
 
     def take(self, rows: Any) -> "Names":
         """Return the names of some rows."""
@@ -249,8 +250,17 @@ class Table:
                 plain = pa.array(column.map(str, na_action="ignore"), from_pandas=True)
             if isinstance(plain, pa.ChunkedArray):
                 plain = plain.combine_chunks()
-            known, codes = _letters(plain)
-            if not known:
+            letters = np.zeros(0, dtype=np.uint8)
+            if plain.type == _TEXT and not plain.null_count and len(plain):
+                _, ends, data = plain.buffers()
+                ends = np.frombuffer(ends, np.int64)[plain.offset : plain.offset + len(plain) + 1]
+                if ends[-1] - ends[0] == len(plain) and (ends[1:] - ends[:-1] == 1).all():
+                    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+            if len(letters):  # as of sides: they would take the most time of all in a dictionary
+                used = np.flatnonzero(np.bincount(letters))
+                known = list(map(chr, used.tolist()))
+                codes = (np.cumsum(np.bincount(letters) > 0) - 1)[letters]
+            else:
                 encoded = plain.dictionary_encode()
                 known = encoded.dictionary.to_pylist()
                 codes = encoded.indices.fill_null(len(known)).to_numpy()
@@ -295,17 +305,14 @@ class Table:
         self._times[name] = np.where(missing, NO_TIME, ms) if missing.any() else ms
         return self._times[name]
 
-    def flag(self, name: str) -> tuple[Flags, Flags]:
-        """Return a column of flags, False if missing, and which of them are known."""
-        return self._optional(name, "boolean", bool, "True and False")
-
-    def ids(self, name: str) -> tuple[Ints, Flags]:
+    def ids(self, name: str, kind: Any = np.int64) -> tuple[Any, Flags]:
         """Return a column of whole numbers, 0 if missing, and which of them are known."""
-        return self._optional(name, "Int64", np.int64, "whole numbers")
-
-    def _optional(self, name: str, dtype: Any, kind: Any, words: str) -> tuple[Any, Flags]:
         if not self.has(name):
             return np.zeros(len(self), dtype=kind), np.zeros(len(self), dtype=bool)
+        if self.column(name).dtype == kind:
+            return self.column(name).to_numpy(), np.ones(len(self), dtype=bool)
+        dtype: Any = "boolean" if kind is bool else "Int64"
+        words = "True and False" if kind is bool else "whole numbers"
         try:
             column = self.column(name).astype(dtype)
         except (TypeError, ValueError):
@@ -315,14 +322,13 @@ class Table:
         values = column.to_numpy(kind, na_value=kind(0)).astype(kind, copy=False)
         return values, column.notna().to_numpy(bool)
 
-    def count_missing(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the number of missing values of columns."""
-        return {name: int(np.count_nonzero(self.column(name).array.isna())) for name in names}
+    flag = partialmethod(ids, kind=bool)
+    """A column of flags, False if missing, and which of them are known."""
 
     def require_values(self, names: Iterable[str]) -> None:
         """Raise `MissingColumns` if a column has missing values, since missing is not 0."""
-        for name, count in self.count_missing(names).items():
-            if count:
+        for name in names:
+            if count := int(np.count_nonzero(self.column(name).array.isna())):
                 raise MissingColumns(
                     f"{self.what}: column {name} is missing in {count:,} of {len(self):,} rows, "
                     "and missing is not 0. Remove these rows, or fetch them again"
@@ -404,25 +410,6 @@ def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:
         )
     made: pd.DataFrame = pa.table(native).to_pandas()
     return made
-
-
-def _letters(texts: pa.Array) -> tuple[list[str], Ints]:
-    """Return the values of texts that all have one letter, and their codes; else no values.
-
-    Such a column, as of sides, would take the most time of all in a dictionary.
-    """
-    nothing = list[str](), np.zeros(0, dtype=np.int64)
-    if texts.type != _TEXT or texts.null_count or not len(texts):
-        return nothing
-    _, ends, data = texts.buffers()
-    ends = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    if ends[-1] - ends[0] != len(texts) or (ends[1:] - ends[:-1] != 1).any():
-        return nothing
-    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-    used = np.flatnonzero(np.bincount(letters))
-    places = np.zeros(256, dtype=np.int64)
-    places[used] = np.arange(len(used))
-    return list(map(chr, used.tolist())), places[letters]
 
 
 def filled(values: Floats) -> Floats:

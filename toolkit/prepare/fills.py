@@ -89,14 +89,56 @@ class Fills:
         return Names(codes, [*tokens.values, *of_coin.values]).renamed(str)
 
     @cached_property
-    def in_base(self) -> Flags:
-        """Whether a spot fill pays its fee, or receives its rebate, in the base token."""
-        return money.is_in_base(self.table, self.tokens)
-
-    @cached_property
     def money(self) -> Money:
-        """Amounts in USD."""
-        return money.read_money(self.table, self.tokens, self.in_base, self.prices)
+        """Amounts in USD.
+
+        A native perp has USDC. If a spot fill has its fee in the base token, other fills of the
+        market state the quote token, or the name of the market. Otherwise it counts as USDC.
+        """
+        table, tokens, prices = self.table, self.tokens, self.prices
+        fee, px = table.number("fee"), table.number("px")
+        paid, builder, deployer = (
+            filled(table.number(name, 0.0)) for name in ("fee", "builder_fee", "deployer_fee")
+        )
+        if paid is not fee:  # a part of a fee that is missing does not count either
+            builder, deployer = (np.where(np.isnan(fee), 0.0, part) for part in (builder, deployer))
+        closed, volume = filled(table.number("closed_pnl", np.nan)), filled(px * table.number("sz"))
+        nothing, never = np.zeros(len(table)), np.zeros(len(table), dtype=bool)
+        if all(token in money.CASH for token in tokens.values):
+            one = nothing + 1.0
+            unknown = (never, never, tokens, never)
+            return Money(closed, paid, builder, deployer, nothing, volume, one, *unknown)
+        coins, in_base = table.text("coin"), money.is_in_base(table, tokens)
+        is_native: Flags = coins.facts(lambda coin: money.is_perp(coin) and ":" not in coin)
+        names = [*tokens.values, *(coin.partition("/")[2] for coin in coins.values), ""]
+        of_coin = len(tokens.values) + np.arange(len(coins.values))
+        stated = ~in_base & coins.facts(money.is_spot)
+        of_coin[coins.codes[stated]] = tokens.codes[stated]
+        codes = np.where(in_base, of_coin[coins.codes], tokens.codes)
+        quotes = Names(np.where(is_native, len(names) - 1, codes), names)
+        price, fee_price = (
+            each.facts(lambda token: prices.get(token.upper(), 1.0)) for each in (quotes, tokens)
+        )
+        par, lacks_price = (
+            each.facts(lambda token: token not in money.CASH and token.upper() not in prices)
+            for each in (quotes, tokens)
+        )
+        unpriced = is_native & lacks_price
+        counted = np.where(unpriced | in_base, 0.0, fee_price)
+        is_bought = in_base & table.text("side").facts("B".__eq__)
+        return Money(
+            closed * price,
+            paid * counted,
+            builder * counted,
+            deployer * counted,
+            np.where(in_base, np.nan_to_num(fee * px) * price, 0.0),
+            volume * price,
+            price,
+            par & ~is_bought,
+            unpriced & (paid != 0),
+            quotes,
+            in_base,
+        )
 
     @cached_property
     def known_collateral(self) -> dict[str, str]:
@@ -120,14 +162,14 @@ class Fills:
     @cached_property
     def roles(self) -> Roles:
         """What each fill is, apart from an ordinary trade."""
-        names = self.owners.names
+        names = account_names(self.table.frame, self.account)
         return read_roles(self.table, names[0] if len(names) == 1 else None)
 
     @cached_property
     def steps(self) -> Steps:
         """The fills in the order of execution."""
-        fee = self.in_base * filled(self.table.number("fee", 0.0))
-        return Steps(self.table, fee)
+        in_base = money.is_in_base(self.table, self.tokens)
+        return Steps(self.table, in_base * filled(self.table.number("fee", 0.0)))
 
     def frame(self) -> pd.DataFrame:
         """Return the fills, each once, with the prepared columns after those of the frame.
@@ -226,10 +268,11 @@ def check_chains(
     - ``warns``: whether to warn of fees and directions that are missing
     - ``outcomes_alone``: as `warn_missing_directions` takes it
     """
-    check_positions(fills.table, needed)
+    table = fills.table
+    check_positions(table, needed)
     if warns:
-        money.warn_missing_tokens(fills.table)
-        warn_missing_directions(fills.table, outcomes_alone=outcomes_alone)
+        money.warn_missing_tokens(table)
+        warn_missing_directions(table, outcomes_alone=outcomes_alone)
     check_one_account(fills)
 
 
@@ -238,11 +281,10 @@ def check_one_account(fills: Fills) -> None:
 
     Raise ValueError if the fills prove that they are of several accounts.
     """
-    provenance.refuse_several_accounts(fills.table.frame, "fills")
-    named = fills.table.has("user") and not fills.table.is_blank("user")
-    if named or fills.account is not None:
-        return
     table = fills.table
+    provenance.refuse_several_accounts(table.frame, "fills")
+    if fills.account is not None or (table.has("user") and not table.is_blank("user")):
+        return
     tid = np.nan_to_num(table.number("tid", 0.0)).astype(np.int64)
     ordered = np.sort(tid)
     if ((ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)).any():

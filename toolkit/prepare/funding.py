@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingColumns
@@ -162,33 +161,3 @@ def payment_spans(funding: Table) -> Ints:
     count = np.fmax(funding.number("n_samples", 1.0), 1.0)
     is_old = (funding.ms("time") < HOURLY_FROM) & (count > 1)
     return np.asarray(np.where(is_old, count * EIGHT_HOURS, count).astype(np.int64))
-
-
-def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints, Ints]:
-    """Return each hour (since the epoch) that payments are for, its chain and its user.
-
-    The user is the number of the name in the steps, or one more than the last.
-    """
-    places = np.flatnonzero(rows & (funding.ms("time") != NO_TIME))
-    hours, chains = funding.ms("time")[places] // HOUR, chains_of(funding, steps)[places]
-    users = {name: number for number, name in enumerate(steps.users)}
-    only = next((number for name, number in users.items() if name), 0)
-    owners = np.full(len(places), only, dtype=np.int64)
-    if any(users) and funding.has("user"):
-        owners = funding.text("user").take(places).facts(lambda name: users.get(name, len(users)))
-    span = payment_spans(funding)[places]
-    again = np.repeat(np.arange(len(places)), span)
-    back = np.arange(len(again)) - np.repeat(np.cumsum(span) - span, span)
-    return hours[again] - back, chains[again], owners[again]
-
-
-def common_end(fills: pd.DataFrame, funding: pd.DataFrame) -> int:
-    """Return the end (ms) of the time that both frames were requested for; 0 if not known."""
-    of_fills, of_funding = frame_provenance(fills), frame_provenance(funding)
-    # If the user removed fills, the end of the remaining ones is not known.
-    if not of_fills or not of_funding or of_fills.get("rows") != len(fills):
-        return 0
-    known = (of_fills.get("asked_at"), of_funding.get("asked_at"))
-    times = [to_ms(time) for time in known if isinstance(time, str)]
-    end = of_fills.get("parameters", {}).get("end")
-    return min([*times, end] if isinstance(end, int) else times, default=0)

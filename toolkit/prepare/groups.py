@@ -1,6 +1,6 @@
 """Groups of rows: by their own columns, by dex, by hour, day or week in whole milliseconds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -65,17 +65,8 @@ def group_columns(
 
     - ``rows``: the rows of the result; all by default
     """
-    keys = _checked_keys(table, keys)
     rows = np.arange(len(table)) if rows is None else rows
-    made: dict[str, object] = {}
-    for key in keys:
-        if key in CALENDAR:
-            made[key] = utc_times(period_start(table.ms(time)[rows], key))
-        elif (names := _key_names(table, key)) is not None:
-            made[key] = names.texts(rows)
-        else:
-            made[key] = table.columns([key])[key].iloc[rows].reset_index(drop=True)
-    return pd.DataFrame(made, index=range(len(rows)), copy=False)
+    return _take_rows(_read_keys(table, keys, time), rows)
 
 
 def group_rows(
@@ -87,43 +78,58 @@ def group_rows(
 
     - ``rows``: the rows to group; all by default
     """
-    keys, rows = _checked_keys(table, keys), np.arange(len(table)) if rows is None else rows
-    codes = np.zeros(len(rows), dtype=np.int64)
-    if not keys:
-        return codes, pd.DataFrame(index=range(1))
-    for key in keys:
-        if key in CALENDAR:
-            (length, into), ms = CALENDAR[key], table.ms(time)[rows]
-            known = ms != NO_TIME
-            each = (ms + into) // length
-            each = np.where(known, each, each.max(initial=0) + 1)
-            each = each - each.min(initial=each.max(initial=0))
-        elif (names := _key_names(table, key)) is not None:
-            in_order = sorted(names.values, key=lambda name: (not name, name))
-            each = names.among(Names(names.codes, in_order))[rows]
-        else:
-            each, values = pd.factorize(table.columns([key])[key], sort=True)
+    columns, places = _read_keys(table, keys, time), list[Ints]()
+    rows = np.arange(len(table)) if rows is None else rows
+    if not columns:
+        return np.zeros(len(rows), dtype=np.int64), pd.DataFrame(index=range(1))
+    for key, column in columns.items():
+        if isinstance(column, Names):
+            names = sorted(set(column.values), key=lambda name: (not name, name))
+            each = column.facts({name: place for place, name in enumerate(names)}.__getitem__)[rows]
+        elif isinstance(column, pd.Series):
+            each, values = pd.factorize(column, sort=True)
             each = np.where(each < 0, len(values), each)[rows]
-        codes = _without_gaps(codes * (int(each.max(initial=0)) + 1) + each)
-    member = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
-    member[codes[::-1]] = rows[::-1]
-    return codes, group_columns(table, keys, time, member)
+        else:
+            (length, into), ms = CALENDAR[key], column[rows]
+            each = (ms + into) // length
+            each = np.where(ms != NO_TIME, each, each.max(initial=0) + 1)
+            each = each - each.min(initial=each.max(initial=0))
+        places.append(each)
+    codes, first = _number_places(places)
+    return codes, _take_rows(columns, rows[first])
 
 
-def _checked_keys(table: Table, keys: Iterable[str]) -> list[str]:
-    """Return keys; raise `MissingColumns` if one is neither a column nor a derived group."""
+def _read_keys(table: Table, keys: Iterable[str], time: str) -> dict[str, Names | Ints | pd.Series]:
+    """Return the column of each key: texts, the milliseconds of a part of the calendar, or any."""
     keys = list(keys)
     hint = f"by= takes columns of the {table.what}, or {', '.join(DERIVED_GROUPS)}"
     table.require([key for key in keys if key not in DERIVED_GROUPS], hint)
-    return keys
+    made: dict[str, Names | Ints | pd.Series] = {}
+    for key in keys:
+        if key in CALENDAR:
+            made[key] = table.ms(time)
+        elif key == "dex" and not table.has(key):
+            made[key] = table.text("coin").renamed(dex_of)
+        elif key in _TEXTS or isinstance(
+            table.column(key).dtype, pd.CategoricalDtype | pd.StringDtype
+        ):
+            made[key] = table.text(key)
+        else:
+            made[key] = table.columns([key])[key]
+    return made
 
 
-def _key_names(table: Table, key: str) -> Names | None:
-    """Return the texts of a key; None if its values are no texts."""
-    if key == "dex" and not table.has("dex"):
-        return table.text("coin").renamed(dex_of)
-    is_text = isinstance(table.column(key).dtype, pd.CategoricalDtype | pd.StringDtype)
-    return table.text(key) if is_text or key in _TEXTS else None
+def _take_rows(columns: Mapping[str, Names | Ints | pd.Series], rows: Ints) -> pd.DataFrame:
+    """Return rows of the columns of keys, without index."""
+    made: dict[str, object] = {}
+    for key, column in columns.items():
+        if isinstance(column, Names):
+            made[key] = column.texts(rows)
+        elif isinstance(column, pd.Series):
+            made[key] = column.iloc[rows].reset_index(drop=True)
+        else:
+            made[key] = utc_times(period_start(column[rows], key))
+    return pd.DataFrame(made, index=range(len(rows)), copy=False)
 
 
 def number_groups(
@@ -138,14 +144,27 @@ def number_groups(
     >>> codes.tolist(), groups["coin"].tolist()
     ([1, 0, 1], ['BTC', 'ETH'])
     """
-    codes = np.zeros(len(columns), dtype=np.int64)
+    all_places = [np.zeros(len(columns), dtype=np.int64)]
     for name in columns:
         places, values = pd.factorize(columns[name], sort=True)  # -1 is missing
-        places = np.where(places < 0, len(values), places) if missing_last else places + 1
-        codes = _without_gaps(codes * (len(values) + 1) + places)
+        all_places.append(np.where(places < 0, len(values), places) if missing_last else places + 1)
+    codes, first = _number_places(all_places)
+    return codes, columns.iloc[first].reset_index(drop=True)
+
+
+def _number_places(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return the group of each row, from 0 in the order of several columns, and its first row."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        codes = codes * (int(column.max(initial=0)) + 1) + column
+        most = int(codes.max(initial=0))
+        if most > 4 * len(codes) + 1_000:
+            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+        elif not (present := np.bincount(codes, minlength=most + 1) > 0).all():
+            codes = (np.cumsum(present) - 1)[codes]
     first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return codes, columns.iloc[first].reset_index(drop=True)
+    return codes, first
 
 
 def split_groups(codes: Ints, count: int) -> list[Ints]:
@@ -188,15 +207,6 @@ def number_rows(*columns: Any) -> Ints:
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.cumsum(starts_group(*(column[order] for column in columns))) - 1
     return number
-
-
-def _without_gaps(codes: Ints) -> Ints:
-    """Return codes from 0 on without a gap, in the same order."""
-    most = int(codes.max(initial=0))
-    if most > 4 * len(codes) + 1_000:
-        return np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    present = np.bincount(codes, minlength=most + 1) > 0
-    return codes if present.all() else (np.cumsum(present) - 1)[codes]
 
 
 def sum_groups(codes: Ints, values: Floats | Ints | Flags, count: int) -> Floats:

@@ -15,7 +15,7 @@ from toolkit.arrays import Flags, Floats
 from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.contract.records import DELTA_FIELDS
 from toolkit.prepare.door import Names, Table
-from toolkit.prepare.money import is_other
+from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import Owners, account_names, is_owned
 
 PerpDirection = Literal["in", "out", "joins", "leaves", "leads", "class", "party", "send", "none"]
@@ -111,8 +111,9 @@ class Movements:
         # The token of a row, and that of its fee.
         stated, self.fee_token = (table.text(n, blank=True) for n in ("token", "fee_token"))
         self.token = stated.renamed(lambda name: name or "USDC")
-        self.is_cash = ~stated.facts(is_other)
-        self.fee_in_cash = ~self.fee_token.facts(is_other)
+        self.is_cash, self.fee_in_cash = (
+            each.facts(CASH.__contains__) for each in (stated, self.fee_token)
+        )
         self.fee_in_token = self.fee_token.among(self.token) == self.token.codes
         # Collateral tokens count at par if the row states no value.
         worth = table.number("usdc_value", np.nan)

@@ -48,6 +48,7 @@ class Money(NamedTuple):
     - ``is_at_par``: whether the amounts are in a token other than USDC that counts at par
     - ``is_unpriced``: whether the fee is in a token without a price
     - ``tokens``: the token of closed PnL
+    - ``in_base``: whether the fee is in the base token of a spot market
     """
 
     closed_pnl: Floats
@@ -60,6 +61,7 @@ class Money(NamedTuple):
     is_at_par: Flags
     is_unpriced: Flags
     tokens: Names
+    in_base: Flags
 
 
 def is_spot(coin: str) -> bool:
@@ -74,7 +76,7 @@ def is_outcome(coin: str) -> bool:
 
 def is_perp(coin: str) -> bool:
     """Return whether a coin is a perp, on any dex."""
-    return not (is_spot(coin) or is_outcome(coin))
+    return not coin.startswith(("@", "#")) and "/" not in coin
 
 
 def dex_of(coin: str) -> str:
@@ -88,21 +90,6 @@ def dex_of(coin: str) -> str:
     return "outcome" if is_outcome(coin) else coin_dex(coin) or NATIVE_DEX
 
 
-def is_other(token: str) -> bool:
-    """Return whether a token is not USDC."""
-    return token not in CASH
-
-
-def pair_of(coin: str) -> tuple[str, str]:
-    """Return the base and quote token of a spot pair with a name; "" if the name lacks them.
-
-    >>> pair_of("PURR/USDC"), pair_of("@107")
-    (('PURR', 'USDC'), ('', ''))
-    """
-    base, slash, quote = coin.partition("/")
-    return (base, quote) if slash else ("", "")
-
-
 def join_names(dexes: Names, symbols: Names) -> Names:
     """Return the names of coins from two columns: ``<dex>:<symbol>``, or the symbol alone."""
     codes, pairs = name_pairs(dexes, symbols)
@@ -112,62 +99,10 @@ def join_names(dexes: Names, symbols: Names) -> Names:
 def is_in_base(table: Table, tokens: Names) -> Flags:
     """Return whether a fill pays its fee, or receives its rebate, in the base token."""
     in_base: Flags = table.text("coin").facts(is_spot)
-    if in_base.any() and (in_base := in_base & tokens.facts(is_other)).any():
+    if in_base.any() and (in_base := in_base & ~tokens.facts(CASH.__contains__)).any():
         is_buy: Flags = table.text("side").facts("B".__eq__)
         in_base = in_base & (is_buy != (table.number("fee", 0.0) < 0))
     return in_base
-
-
-def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str, float]) -> Money:
-    """Return the amounts of fills in USD.
-
-    - ``tokens``: the token of each fee
-    - ``in_base``: whether it is the base token of a spot market
-
-    A native perp has USDC. If a spot fill has its fee in the base token, other fills of the market
-    state the quote token, or the name of the market. Otherwise it counts as USDC.
-    """
-    fee, px = table.number("fee"), table.number("px")
-    paid, builder, deployer = (
-        filled(table.number(name, 0.0)) for name in ("fee", "builder_fee", "deployer_fee")
-    )
-    if paid is not fee:  # a part of a fee that is missing does not count either
-        builder, deployer = (np.where(np.isnan(fee), 0.0, part) for part in (builder, deployer))
-    closed, volume = filled(table.number("closed_pnl", np.nan)), filled(px * table.number("sz"))
-    nothing, never = np.zeros(len(table)), np.zeros(len(table), dtype=bool)
-    if all(token in CASH for token in tokens.values):
-        one = nothing + 1.0
-        return Money(closed, paid, builder, deployer, nothing, volume, one, never, never, tokens)
-    coins = table.text("coin")
-    is_native: Flags = coins.facts(lambda coin: is_perp(coin) and ":" not in coin)
-    names = [*tokens.values, *(pair_of(coin)[1] for coin in coins.values)]
-    of_coin = len(tokens.values) + np.arange(len(coins.values))
-    stated = ~in_base & coins.facts(is_spot)
-    of_coin[coins.codes[stated]] = tokens.codes[stated]
-    codes = np.where(in_base, of_coin[coins.codes], tokens.codes)
-    quotes = Names(np.where(is_native, len(names), codes), [*names, ""]).renamed(str)
-
-    def lacks_price(token: str) -> bool:
-        return is_other(token) and token.upper() not in prices
-
-    price, fee_price = (
-        each.facts(lambda token: prices.get(token.upper(), 1.0)) for each in (quotes, tokens)
-    )
-    unpriced = is_native & tokens.facts(lacks_price)
-    counted = np.where(unpriced | in_base, 0.0, fee_price)
-    is_bought = in_base & table.text("side").facts("B".__eq__)
-    return Money(
-        closed * price,
-        paid * counted,
-        builder * counted,
-        deployer * counted,
-        np.where(in_base, np.nan_to_num(fee * px) * price, 0.0),
-        volume * price,
-        price,
-        quotes.facts(lacks_price) & ~is_bought,
-        unpriced & (paid != 0),
-        quotes,
-    )
 
 
 def parse_prices(prices: Prices) -> dict[str, float]:
@@ -236,16 +171,12 @@ def collateral_in_fills(table: Table) -> dict[str, str]:
 
 def warn_unused_prices(prices: Mapping[str, float], table: Table, collateral: Collateral) -> None:
     """Warn if a price is passed for a token that neither fills nor dexes use."""
-    if not prices:
-        return
     named = table.text("fee_token", blank=True).present()
     tokens = {token.upper() for token in (*collateral.values(), *named)}
     if unused := sorted(set(prices) - tokens):
-        in_use = (
-            f"The tokens in use are {', '.join(sorted(tokens))}"
-            if tokens
-            else "The fills do not name the tokens of their fees"
-        )
+        in_use = "The fills do not name the tokens of their fees"
+        if tokens:
+            in_use = f"The tokens in use are {', '.join(sorted(tokens))}"
         errors.warn_caller(
             f"prices: no fill or dex uses {', '.join(unused)}. {in_use}. Check the names",
             errors.UnusedPrices,
@@ -254,11 +185,11 @@ def warn_unused_prices(prices: Mapping[str, float], table: Table, collateral: Co
 
 def warn_missing_amounts(table: Table) -> None:
     """Warn if prices, sizes, closed PnL or fees are missing: no sum contains them."""
-    missing = table.count_missing(("px", "sz", "closed_pnl", "fee"))
+    missing = {n: int(table.column(n).isna().sum()) for n in ("px", "sz", "closed_pnl", "fee")}
     found = [f"{name} is missing in {count:,}" for name, count in missing.items() if count]
     if found:
-        parts = {"builder_fee", "deployer_fee"} & set(table.frame.columns)
-        lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
+        parts = [name for name in ("builder_fee", "deployer_fee") if table.has(name)]
+        lost = f" If fee is missing, its parts {' and '.join(parts)} do not count either."
         errors.warn_caller(
             f"{table.what}: of {count_text(len(table), 'row')}, {' and '.join(found)}. Sums leave "
             "these values out. If a value is missing in all rows of a group, its sum is missing. "

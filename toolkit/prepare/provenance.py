@@ -24,41 +24,33 @@ SEVERAL_ACCOUNTS = (
 )
 
 
-def result_provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the provenance of a result.
+def finish(result: pd.DataFrame, inputs: Mapping[str, Any], **facts: Any) -> pd.DataFrame:
+    """Return a result with its provenance, and with an index from 0.
 
     - ``inputs``: the frames by the name of the parameter; None if the parameter was not passed
+    - ``**facts``: entries of the provenance, such as ``helper`` and ``by``
 
-    Returns: as `toolkit.completeness.merge.merge_inputs` returns it, with the version of this
-    package. The ``rows`` of each input are those that were used; ``fetched_rows`` is added if
+    The provenance is as `toolkit.completeness.merge.merge_inputs` returns it, with the version of
+    this package. The ``rows`` of each input are those that were used; ``fetched_rows`` is added if
     another number was fetched.
 
     >>> import pandas as pd
     >>> fills, ledger = pd.DataFrame({"px": [1.0]}), pd.DataFrame({"usdc": [1.0]})
     >>> fills.attrs["toolkit"] = {"complete": "yes", "simulated": False}
     >>> ledger.attrs["toolkit"] = {"complete": "no", "simulated": True}
-    >>> facts = result_provenance({"fills": fills, "ledger": ledger})
+    >>> facts = finish(fills, {"fills": fills, "ledger": ledger}).attrs["toolkit"]
     >>> facts["complete"], facts["simulated"]
     ('no (ledger)', True)
     """
     stated = {name: frame_provenance(each) for name, each in inputs.items() if each is not None}
     merged = merge_inputs(stated)
-    for name, facts in merged["inputs"].items():
+    for name, known in merged["inputs"].items():
         if stated[name]:
             rows = len(inputs[name])
-            fetched = facts.pop("rows", rows)
-            facts |= {"rows": rows} | ({} if fetched == rows else {"fetched_rows": fetched})
-    return {**merged, "toolkit_version": package_version()}
-
-
-def finish(result: pd.DataFrame, inputs: Mapping[str, Any], **facts: Any) -> pd.DataFrame:
-    """Return a result with its provenance, and with an index from 0.
-
-    - ``inputs``: the frames by the name of the parameter; None if the parameter was not passed
-    - ``**facts``: entries of the provenance, such as ``helper`` and ``by``
-    """
+            fetched = known.pop("rows", rows)
+            known |= {"rows": rows} | ({} if fetched == rows else {"fetched_rows": fetched})
     made = result.reset_index(drop=True)
-    made.attrs["toolkit"] = Provenance({**result_provenance(inputs), **facts})
+    made.attrs["toolkit"] = Provenance({**merged, "toolkit_version": package_version(), **facts})
     return made
 
 
@@ -66,7 +58,7 @@ def state_provenance(
     frames: Iterable[pd.DataFrame], inputs: Mapping[str, Any], **facts: Any
 ) -> None:
     """Add one provenance to several results of the same inputs."""
-    stated = {**result_provenance(inputs), **facts}
+    stated = dict(finish(pd.DataFrame(), inputs, **facts).attrs["toolkit"])
     for frame in frames:
         frame.attrs["toolkit"] = stated
 

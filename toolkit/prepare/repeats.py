@@ -111,25 +111,25 @@ def drop_repeated_rows(
     names = [*identity.needed, *(name for name in identity.also if name in native.columns)]
     if identity.in_full:
         names = [name for name in native.columns if not _is_nested(column(name))]
-    # Rows with an identity whose numbers and times are those of another row.
     rows = np.arange(len(native))
     if record == "ledger":
         hashes = column("hash")
         rows = rows[(hashes.notna() & (hashes != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)]
-    keys = np.zeros(len(native), dtype=np.int64)
-    for name in names:
-        if (bits := _number_bits(column(name))) is None:
-            continue
-        if name == "tid" and record == "fills":  # most frames have each trade once
-            rows = _repeated(bits, rows[bits != 0])
-            if not len(rows):
-                return native
-        keys ^= bits
-        keys *= _FOLD
-        keys ^= keys >> _MIX
-    rows = _repeated(keys, rows)
-    if not len(rows):
-        return native
+    # Rows whose numbers and times are those of another row; most frames have each trade once.
+    for compared in ([["tid"]] if record == "fills" else []) + [names]:
+        keys = np.zeros(len(native), dtype=np.int64)
+        for name in compared:
+            if (bits := _number_bits(column(name))) is None:
+                continue
+            rows = rows[bits[rows] != 0] if compared == ["tid"] else rows
+            keys ^= bits
+            keys *= _FOLD
+            keys ^= keys >> _MIX
+        ordered = np.sort(keys[rows])
+        again = ordered[1:][ordered[1:] == ordered[:-1]]
+        if not len(again):
+            return native
+        rows = rows[np.isin(keys[rows], again)]
     suspect = np.zeros(len(native), dtype=bool)
     suspect[rows] = True
     # Without attrs, which pandas copies at each step.
@@ -159,13 +159,6 @@ def drop_repeated_rows(
         # The frame is as complete as before: it lost only repeated rows.
         kept.attrs["toolkit"] = {**facts, "rows": len(kept), "repeated_rows": count}
     return kept
-
-
-def _repeated(keys: Ints, rows: Ints) -> Ints:
-    """Return the rows whose key another of the rows has."""
-    ordered = np.sort(keys[rows])
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    return rows[np.isin(keys[rows], again)] if len(again) else rows[:0]
 
 
 def _is_nested(column: pd.Series) -> bool:

@@ -123,22 +123,18 @@ def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> No
     """
     if not table.has("dir") or not len(table):
         return
-    words, coins = table.text("dir"), table.text("coin", blank=True)
-    if outcomes_alone and not any(map(is_outcome, coins.present())):
+    if outcomes_alone and not table.text("coin", blank=True).facts(is_outcome).any():
         return
-    if table.is_blank("dir"):
+    words = table.text("dir").present()
+    if not words and table.is_blank("dir"):
         warn_caller(
             f"{table.what}: column dir is missing in every row, so conversions, settlements and "
             "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
             MissingDirections,
         )
-    known = {
-        word
-        for word in words.present()
-        if word in directions.KNOWN or word.startswith(directions.LIQUIDATED)
-    }
-    if unknown := sorted(set(words.present()) - known):
-        named = ", ".join(map(repr, unknown))
+    others = {word for word in words if not word.startswith(directions.LIQUIDATED)}
+    if unknown := others - set(directions.KNOWN):
+        named = ", ".join(map(repr, sorted(unknown)))
         warn_caller(
             f"{table.what}: column dir has unknown values: {named}. These rows count as trades of "
             "the account's own orders. Remove them if they are not",

@@ -8,7 +8,7 @@ on several dexes, and states the total on each row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -295,19 +295,14 @@ def dex_names(coin: pd.Series) -> pd.Series:
     return pd.Series(known[codes], coin.index, dtype="str", name=coin.name)
 
 
-class ValuesAndPositions(NamedTuple):
-    """Account values and open positions at one time.
+def read_values(given: Any, what: str, at: Any = None) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return account values and open positions of one time.
 
-    - ``worth``: ``value``, ``mode`` (both NaN if not known) and ``ms`` (or `NO_TIME`) by user
-    - ``held``: ``szi`` and ``unrealized_pnl`` by user and coin; None if positions are not known
+    - ``given``: a frame of values, or a tuple of values and positions
+
+    The values have ``value``, ``mode`` (both NaN if not known) and ``ms`` (or `NO_TIME`) by user,
+    the positions ``szi`` and ``unrealized_pnl`` by user and coin; None if they are not known.
     """
-
-    worth: pd.DataFrame
-    held: pd.DataFrame | None
-
-
-def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
-    """Return account values from a frame, or from a tuple of values and positions."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
     table = Table(values, what, "snapshot")
     numbers = ("account_value", "account_mode", "pm_total_account_value")
@@ -339,7 +334,7 @@ def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
     accounts = rows.groupby(frame["user"])
     worth = accounts.agg({"mode": "first", "ms": "max"})
     worth.insert(0, "value", accounts["value"].sum(skipna=False))
-    return ValuesAndPositions(worth, held)
+    return worth, held
 
 
 def aware_ms(at: Any) -> int:

@@ -77,7 +77,7 @@ class Steps:
         if token_fee.any():
             fee = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
         end = start + change - fee
-        if tied.any() and _breaks(number, start, end).any():
+        if tied.any() and (~first & (start != row_before(end))).any():
             place = _order_ties(tied, number, start, end)
             order, start, change, end, fee = (
                 values[place] for values in (order, start, change, end, fee)
