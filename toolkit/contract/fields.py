@@ -64,8 +64,7 @@ class Field:
 
     - ``kind``: the kind of its values
     - ``prefix``: a prefix for the column names of a nested record, to keep them unique
-    - ``missing_reason``: why readers accept that the field is missing although the specification
-      requires it: which known answers do not have it
+    - ``lacked``: whether known answers lack the field although the specification requires it
     - ``older_place_of``: the column that gets this value if the field at the newer place is empty
     - ``beyond``: the section of docs/live_service.md about a field beyond the specification; 0 for
       a field of the specification
@@ -87,7 +86,7 @@ class Field:
     older: str = ""
     kind: Kind
     prefix: str = ""
-    missing_reason: str = ""
+    lacked: bool = False
     older_place_of: str = ""
     beyond: int = 0
     key: bool = False
@@ -95,7 +94,7 @@ class Field:
     @property
     def may_be_absent(self) -> bool:
         """Whether the specification allows absence, or known answers lack the field."""
-        return self.absent or bool(self.missing_reason)
+        return self.absent or self.lacked
 
     @property
     def may_be_unreadable(self) -> bool:
@@ -140,7 +139,7 @@ def record_fields(record: type[Record]) -> tuple[Field, ...]:
                 has_default=has_own_default or is_presence,
                 default=default,
                 missing=not facts.get("key") and default is None,
-                expected=not (may_be_null or parts.absent or facts.get("missing_reason")),
+                expected=not (may_be_null or parts.absent or facts.get("lacked")),
                 **facts,
             )
         )

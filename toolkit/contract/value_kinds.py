@@ -51,6 +51,8 @@ class Kind:
 PRICE = Kind("price", "number", "USD per unit")
 SIZE = Kind("size", "number", "units of the coin")
 AMOUNT = Kind("amount", "number", "units of the token")
+FEE = Kind("amount", "number", "fee token")
+NATIVE = Kind("amount", "number", "native token")
 USD = Kind("usd", "number", "USD")
 BPS = Kind("bps", "number", "basis points")
 RATE = Kind("rate", "number", "fraction")

@@ -13,7 +13,6 @@ from toolkit.contract import value_kinds as k
 from toolkit.contract.records.record import Record, Text, Whole
 from toolkit.contract.records.spot import SpotState
 
-_OLD = "recordings of 2023 lack it"
 _Abstraction = Annotated[
     str, k.WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin")
 ]
@@ -26,12 +25,8 @@ class MarginSummary(Record, kw_only=True):
     total_margin_used: Annotated[str, k.USD("margin in use")]
     total_ntl_pos: Annotated[str, k.USD("sum of position values")]
     total_raw_usd: Annotated[str, k.USD("cash; account value less signed position values")]
-    withdrawable: Annotated[
-        Text,
-        k.USD(
-            "amount that may be withdrawn", missing_reason="old answers have it at the top level"
-        ),
-    ] = UNSET
+    # Old answers have it at the top level.
+    withdrawable: Annotated[Text, k.USD("amount that may be withdrawn", lacked=True)] = UNSET
 
 
 class Leverage(Record, kw_only=True):
@@ -58,12 +53,9 @@ class Position(Record, kw_only=True):
     leverage: Annotated[Leverage, k.NESTED("leverage", prefix="leverage_")]
     liquidation_px: Annotated[str | None, k.PRICE("liquidation price; missing when there is none")]
     margin_used: Annotated[str, k.USD("margin in use")]
+    # Answers since 2025 lack it.
     max_trade_szs: Annotated[
-        list[str],
-        k.NESTED(
-            "largest sizes that can be traded, two values",
-            missing_reason="answers since 2025 lack it",
-        ),
+        list[str], k.NESTED("largest sizes that can be traded, two values", lacked=True)
     ]
     position_value: Annotated[str, k.USD("notional at the mark price")]
     return_on_equity: Annotated[str, k.RATE("unrealised PnL over margin")]
@@ -88,7 +80,8 @@ class ClearinghouseState(Record, kw_only=True):
     margin_summary: Annotated[MarginSummary, k.NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, k.NESTED("cross positions", prefix="cross_")]
     asset_positions: Annotated[list[AssetPosition], k.ROWS("the positions")]
-    time: Annotated[int, k.TIME("time of the state", missing_reason=_OLD)]
+    # Recordings of 2023 lack it.
+    time: Annotated[int, k.TIME("time of the state", lacked=True)]
     withdrawable: Annotated[
         Text, k.USD("amount that may be withdrawn, where it is not in marginSummary", beyond=1)
     ] = UNSET
@@ -125,7 +118,8 @@ class AccountRow(Record, kw_only=True):
     dex: Annotated[str, k.WORD("dex name; `native` for the native dex")]
     margin_summary: Annotated[MarginSummary, k.NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, k.NESTED("cross positions", prefix="cross_")]
-    time: Annotated[int, k.TIME("time of the state", missing_reason=_OLD)]
+    # Recordings of 2023 lack it.
+    time: Annotated[int, k.TIME("time of the state", lacked=True)]
     cross_maintenance_margin_used: Annotated[
         Text, k.USD("maintenance margin of the cross positions", beyond=1)
     ] = UNSET
@@ -138,7 +132,8 @@ class PositionRow(Record, kw_only=True):
     dex: Annotated[str, k.WORD("dex name; `native` for the native dex")]
     type: Annotated[str, k.WORD("position mode, e.g. oneWay")]
     position: Annotated[Position, k.NESTED("the position", key=True)]
-    time: Annotated[int, k.TIME("time of the state", missing_reason=_OLD)]
+    # Recordings of 2023 lack it.
+    time: Annotated[int, k.TIME("time of the state", lacked=True)]
 
 
 class FailedRow(Record, kw_only=True):
@@ -194,9 +189,7 @@ class VaultEquity(Record, kw_only=True):
 
     vault_address: Annotated[str, k.ADDRESS("vault")]
     equity: Annotated[str, k.USD("value of the user's share")]
-    locked_until_timestamp: Annotated[
-        int | UnsetType, k.TIME("time from which it may be withdrawn")
-    ] = UNSET
+    locked_until_timestamp: Annotated[Whole, k.TIME("time from which it may be withdrawn")] = UNSET
 
 
 class PortfolioState(Record, kw_only=True):
@@ -211,8 +204,7 @@ class PortfolioStateByDex(Record, kw_only=True):
     """The answer of `portfolioState` for ALL_DEXES."""
 
     clearinghouse_state: Annotated[
-        dict[str, ClearinghouseState],
-        k.ROWS("dex -> perp account; the native dex is `native`"),
+        dict[str, ClearinghouseState], k.ROWS("dex -> perp account; the native dex is `native`")
     ]
     spot_clearinghouse_state: Annotated[SpotState, k.ROWS("its spot balances")]
     user_abstraction: _Abstraction
@@ -273,7 +265,7 @@ class UserFees(Record, kw_only=True):
     trial: Annotated[object | None, k.NESTED("fee trial; missing if there is none")]
     fee_trial_escrow: Annotated[Text, k.AMOUNT("fees held back by a trial")] = UNSET
     next_trial_available_timestamp: Annotated[
-        int | UnsetType | None, k.TIME("time from which the next trial may begin")
+        Whole | None, k.TIME("time from which the next trial may begin")
     ] = UNSET
     staking_link: Annotated[object | None, k.NESTED("linked staking account")] = None
     active_staking_discount: Annotated[object | None, k.NESTED("discount by staking")] = None
@@ -285,9 +277,9 @@ class UserRateLimit(Record, kw_only=True):
     cum_vlm: Annotated[str, k.USD("volume traded so far")]
     n_requests_used: Annotated[int, k.COUNT("number of requests sent")]
     n_requests_cap: Annotated[int, k.COUNT("number of requests allowed")]
-    n_requests_surplus: Annotated[
-        int | UnsetType, k.COUNT("additional requests that the user bought")
-    ] = UNSET
+    n_requests_surplus: Annotated[Whole, k.COUNT("additional requests that the user bought")] = (
+        UNSET
+    )
 
 
 class Portfolio(Record, kw_only=True):

@@ -7,8 +7,6 @@ from msgspec import UNSET, UnsetType
 from toolkit.contract import value_kinds as k
 from toolkit.contract.records.record import Record, Text
 
-_OLD = "recordings of 2023 and the mirrored API lack it"
-
 
 class Liquidation(Record, kw_only=True):
     """The liquidation that a fill is part of; both sides of the trade have it."""
@@ -38,38 +36,31 @@ class Fill(Record, kw_only=True):
     hash: Annotated[str, k.TEXT("transaction hash")]
     oid: Annotated[int, k.ID("order id; repeats in partial fills", key=True)]
     crossed: Annotated[bool, k.FLAG("whether the order crossed the spread (taker)")]
-    fee: Annotated[
-        str,
-        k.AMOUNT(
-            "fee paid, including builder and deployer fee; negative: received", unit="fee token"
-        ),
-    ]
-    tid: Annotated[int, k.ID("trade id; 0 on dust conversions", missing_reason=_OLD)]
+    fee: Annotated[str, k.FEE("fee paid, including builder and deployer fee; negative: received")]
+    # Recordings of 2023 and the mirrored API lack the fields that are marked as `lacked`.
+    tid: Annotated[int, k.ID("trade id; 0 on dust conversions", lacked=True)]
     cloid: Annotated[Text, k.TEXT("client order id")] = UNSET
-    builder_fee: Annotated[Text, k.AMOUNT("part of fee for the builder", unit="fee token")] = UNSET
+    builder_fee: Annotated[Text, k.FEE("part of fee for the builder")] = UNSET
     deployer_fee: Annotated[
-        Text, k.AMOUNT("part of fee for the dex deployer; builder-deployed dexes", unit="fee token")
+        Text, k.FEE("part of fee for the dex deployer; builder-deployed dexes")
     ] = UNSET
     priority_gas: Annotated[
-        Text,
-        k.AMOUNT("priority gas fee in HYPE, the native token of the chain", unit="native token"),
+        Text, k.NATIVE("priority gas fee in HYPE, the native token of the chain")
     ] = UNSET
-    fee_token: Annotated[str, k.COIN("token the fee is paid in, e.g. USDC", missing_reason=_OLD)]
-    builder: Annotated[
-        str | UnsetType | None, k.ADDRESS("builder the order was routed through")
-    ] = UNSET
+    fee_token: Annotated[str, k.COIN("token the fee is paid in, e.g. USDC", lacked=True)]
+    builder: Annotated[Text | None, k.ADDRESS("builder the order was routed through")] = UNSET
     twap_id: Annotated[
         int | None,
-        k.ID("TWAP order id; missing if the fill is not part of a TWAP order", missing_reason=_OLD),
+        k.ID("TWAP order id; missing if the fill is not part of a TWAP order", lacked=True),
     ]
-    tx_index: Annotated[int, k.COUNT("transaction index", missing_reason=_OLD)]
+    tx_index: Annotated[int, k.COUNT("transaction index", lacked=True)]
     venue: Annotated[Text, k.WORD("venue of an outcome market")] = UNSET
     user: Annotated[Text, k.ADDRESS("user who made the fill")] = UNSET
     liquidation: Annotated[
         Liquidation | UnsetType, k.NESTED("the liquidation that the fill is part of", beyond=2)
     ] = UNSET
     fee_trial_escrow: Annotated[
-        Text, k.AMOUNT("part of fee that a fee trial holds back", unit="fee token", beyond=1)
+        Text, k.FEE("part of fee that a fee trial holds back", beyond=1)
     ] = UNSET
     liquidation_mark_px: Annotated[
         Text,

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, UnsetType
 
 from toolkit.contract import value_kinds as k
-from toolkit.contract.records.record import Record, Text
+from toolkit.contract.records.record import Flag, Record, Text, Whole
 
 
 class FundingDelta(Record, kw_only=True):
@@ -21,19 +21,16 @@ class FundingDelta(Record, kw_only=True):
     szi: Annotated[str, k.SIZE("position at funding time; negative: short")]
     funding_rate: Annotated[str, k.RATE("funding rate applied; positive: longs pay")]
     n_samples: Annotated[
-        int | UnsetType | None, k.COUNT("number of payments in the row; missing: one", beyond=5)
+        Whole | None, k.COUNT("number of payments in the row; missing: one", beyond=5)
     ] = UNSET
 
 
 class FundingRow(Record, kw_only=True):
     """One position's funding payment of one hour."""
 
+    # Funding rows of a single user lack it.
     user: Annotated[
-        str,
-        k.ADDRESS(
-            "account that pays or receives; see the sign of `usdc`",
-            missing_reason="funding rows of a single user lack it",
-        ),
+        str, k.ADDRESS("account that pays or receives; see the sign of `usdc`", lacked=True)
     ]
     time: Annotated[int, k.TIME("time of the funding payment", key=True)]
     hash: Annotated[str, k.TEXT("always the zero hash")]
@@ -61,13 +58,11 @@ class LedgerDelta(Record, kw_only=True):
         UNSET
     )
     source_dex: Annotated[Text, k.WORD("source dex; empty: native perps, or spot")] = UNSET
-    fee: Annotated[Text, k.AMOUNT("fee", unit="fee token")] = UNSET
+    fee: Annotated[Text, k.FEE("fee")] = UNSET
     fee_token: Annotated[Text, k.COIN("fee token; may be empty")] = UNSET
-    native_token_fee: Annotated[Text, k.AMOUNT("native token fee", unit="native token")] = UNSET
-    nonce: Annotated[int | UnsetType | None, k.COUNT("nonce")] = UNSET
-    to_perp: Annotated[bool | UnsetType, k.FLAG("whether the transfer is from spot to perps")] = (
-        UNSET
-    )
+    native_token_fee: Annotated[Text, k.NATIVE("native token fee")] = UNSET
+    nonce: Annotated[Whole | None, k.COUNT("nonce")] = UNSET
+    to_perp: Annotated[Flag, k.FLAG("whether the transfer is from spot to perps")] = UNSET
     liquidated_ntl_pos: Annotated[Text, k.USD("liquidated notional")] = UNSET
     account_value: Annotated[Text, k.USD("account value at liquidation; may be negative")] = UNSET
     leverage_type: Annotated[Text, k.WORD("Cross or Isolated")] = UNSET
@@ -80,7 +75,7 @@ class LedgerDelta(Record, kw_only=True):
     closing_cost: Annotated[Text, k.USD("cost of closing the vault's positions")] = UNSET
     basis: Annotated[Text, k.USD("cost basis of the withdrawn amount")] = UNSET
     net_withdrawn_usd: Annotated[Text, k.USD("amount received from the vault")] = UNSET
-    is_deposit: Annotated[bool | UnsetType, k.FLAG("whether the transfer is into staking")] = UNSET
+    is_deposit: Annotated[Flag, k.FLAG("whether the transfer is into staking")] = UNSET
     operation: Annotated[Text, k.WORD("supply, withdraw, repay or borrow")] = UNSET
     interest_amount: Annotated[Text, k.AMOUNT("interest")] = UNSET
     dex: Annotated[Text, k.WORD("dex")] = UNSET

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from toolkit.contract import value_kinds as k
-from toolkit.contract.records.record import Record, Text, Whole
+from toolkit.contract.records.record import Flag, Record, Text, Values, Whole
 
 
 class DepthLevel(Record, kw_only=True):
@@ -80,9 +80,9 @@ class PerpAsset(Record, kw_only=True):
     margin_table_id: Annotated[
         Whole, k.ID("margin table; below 50: one tier with that leverage", beyond=4)
     ] = UNSET
-    is_delisted: Annotated[
-        bool | UnsetType, k.FLAG("whether it is delisted", beyond=1, is_presence=True)
-    ] = UNSET
+    is_delisted: Annotated[Flag, k.FLAG("whether it is delisted", beyond=1, is_presence=True)] = (
+        UNSET
+    )
     margin_mode: Annotated[
         Text, k.WORD("strictIsolated or noCross; missing: no restriction", beyond=1)
     ] = UNSET
@@ -198,11 +198,10 @@ class PerpDex(Record, kw_only=True):
     oracle_updater: Annotated[str | None, k.ADDRESS("address that sets the oracle prices")]
     fee_recipient: Annotated[str | None, k.ADDRESS("address that receives the deployer's fees")]
     asset_to_streaming_oi_cap: Annotated[
-        list[object] | UnsetType, k.NESTED("pairs of coin and open-interest cap in USD")
+        Values, k.NESTED("pairs of coin and open-interest cap in USD")
     ] = UNSET
     sub_deployers: Annotated[
-        list[object] | UnsetType,
-        k.NESTED("pairs of an action and the addresses that may perform it"),
+        Values, k.NESTED("pairs of an action and the addresses that may perform it")
     ] = UNSET
     deployer_fee_scale: Annotated[
         Text, k.RATE("fee of the deployer, as a share of the exchange's fee")
@@ -211,10 +210,10 @@ class PerpDex(Record, kw_only=True):
         Text, k.TEXT("time of the last change of deployer_fee_scale")
     ] = UNSET
     asset_to_funding_multiplier: Annotated[
-        list[object] | UnsetType, k.NESTED("pairs of coin and funding multiplier")
+        Values, k.NESTED("pairs of coin and funding multiplier")
     ] = UNSET
     asset_to_funding_interest_rate: Annotated[
-        list[object] | UnsetType, k.NESTED("pairs of coin and interest rate")
+        Values, k.NESTED("pairs of coin and interest rate")
     ] = UNSET
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from toolkit.contract import value_kinds as k
-from toolkit.contract.records.record import Record, Text
+from toolkit.contract.records.record import Flag, Record, Text, Whole
 
 
 class Order(Record, kw_only=True):
@@ -28,10 +28,8 @@ class Order(Record, kw_only=True):
     reduce_only: Annotated[bool, k.FLAG("whether it may only reduce the position")]
     order_type: Annotated[str, k.WORD("Limit, Market, Stop Market, ...")]
     orig_sz: Annotated[str, k.SIZE("original size")]
-    tif: Annotated[str | UnsetType | None, k.WORD("time in force: Gtc, Ioc, Alo, ...")] = UNSET
-    cloid: Annotated[str | UnsetType | None, k.TEXT("client order id; null if it is not set")] = (
-        UNSET
-    )
+    tif: Annotated[Text | None, k.WORD("time in force: Gtc, Ioc, Alo, ...")] = UNSET
+    cloid: Annotated[Text | None, k.TEXT("client order id; null if it is not set")] = UNSET
 
 
 class OrderStatus(Record, kw_only=True):
@@ -39,10 +37,9 @@ class OrderStatus(Record, kw_only=True):
 
     user: Annotated[Text, k.ADDRESS("user who placed the order")] = UNSET
     builder: Annotated[Text, k.ADDRESS("builder the order was placed via")] = UNSET
-    builder_fee: Annotated[int | UnsetType, k.BPS("builder fee")] = UNSET
-    tx_index: Annotated[
-        int, k.COUNT("transaction index", missing_reason="the mirrored API lacks it")
-    ]
+    builder_fee: Annotated[Whole, k.BPS("builder fee")] = UNSET
+    # The mirrored API lacks it.
+    tx_index: Annotated[int, k.COUNT("transaction index", lacked=True)]
     status: Annotated[str, k.WORD("order status", key=True)]
     status_timestamp: Annotated[int, k.TIME("time of the status update", key=True)]
     order: Annotated[Order, k.NESTED("the order", key=True)]
@@ -58,9 +55,9 @@ class OpenOrder(Record, kw_only=True):
     oid: Annotated[int, k.ID("order id")]
     timestamp: Annotated[int, k.TIME("creation time")]
     orig_sz: Annotated[str, k.SIZE("original size")]
-    cloid: Annotated[str | UnsetType | None, k.TEXT("client order id")] = UNSET
+    cloid: Annotated[Text | None, k.TEXT("client order id")] = UNSET
     reduce_only: Annotated[
-        bool | UnsetType, k.FLAG("whether it may only reduce the position", is_presence=True)
+        Flag, k.FLAG("whether it may only reduce the position", is_presence=True)
     ] = UNSET
 
 

@@ -16,3 +16,9 @@ Text = str | msgspec.UnsetType
 
 Whole = int | msgspec.UnsetType
 """A whole number that may be absent."""
+
+Flag = bool | msgspec.UnsetType
+"""A flag that may be absent."""
+
+Values = list[object] | msgspec.UnsetType
+"""A list that may be absent, and stays as it is on the wire."""

@@ -69,9 +69,8 @@ class SpotBalance(Record, kw_only=True):
     """The balance of an account in one token."""
 
     coin: Annotated[str, k.COIN("token symbol")]
-    token: Annotated[
-        int, k.ID("index of the token", missing_reason="tokens of outcome markets have none")
-    ]
+    # Tokens of outcome markets have none.
+    token: Annotated[int, k.ID("index of the token", lacked=True)]
     total: Annotated[str, k.AMOUNT("balance")]
     hold: Annotated[str, k.AMOUNT("part of the balance that open orders reserve")]
     entry_ntl: Annotated[str, k.USD("cost of the balance")]

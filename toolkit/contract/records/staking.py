@@ -13,7 +13,7 @@ class Delegation(Record, kw_only=True):
     """The delegation of a user to one validator."""
 
     validator: Annotated[str, k.ADDRESS("validator", key=True)]
-    amount: Annotated[str, k.AMOUNT("delegated amount", unit="native token", key=True)]
+    amount: Annotated[str, k.NATIVE("delegated amount", key=True)]
     locked_until_timestamp: Annotated[int, k.TIME("unlock time")]
 
 
@@ -23,19 +23,15 @@ class ValidatorWeek(Record, kw_only=True):
     week: Annotated[int, k.TIME("week start, Monday 00:00 UTC", key=True)]
     net_apr: Annotated[float, k.RATE("APR of delegators after commission; 0.182 is 18.2 %")]
     gross_apr: Annotated[float, k.RATE("APR before commission; implied fee = 1 - net / gross")]
-    total_delegator_rewards: Annotated[
-        str, k.AMOUNT("rewards distributed to delegators that week", unit="native token")
-    ]
+    total_delegator_rewards: Annotated[str, k.NATIVE("rewards distributed to delegators that week")]
 
 
 class DelegatorSummary(Record, kw_only=True):
     """The stake of a user."""
 
-    delegated: Annotated[str, k.AMOUNT("delegated to validators", unit="native token")]
-    undelegated: Annotated[str, k.AMOUNT("staked, but not delegated", unit="native token")]
-    total_pending_withdrawal: Annotated[
-        str, k.AMOUNT("amount of pending withdrawals", unit="native token")
-    ]
+    delegated: Annotated[str, k.NATIVE("delegated to validators")]
+    undelegated: Annotated[str, k.NATIVE("staked, but not delegated")]
+    total_pending_withdrawal: Annotated[str, k.NATIVE("amount of pending withdrawals")]
     n_pending_withdrawals: Annotated[int, k.COUNT("number of pending withdrawals")]
 
 
@@ -52,4 +48,4 @@ class DelegatorReward(Record, kw_only=True):
 
     time: Annotated[int, k.TIME("time of the distribution")]
     source: Annotated[str, k.WORD("delegation or commission")]
-    total_amount: Annotated[str, k.AMOUNT("reward", unit="native token")]
+    total_amount: Annotated[str, k.NATIVE("reward")]

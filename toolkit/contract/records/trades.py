@@ -9,7 +9,8 @@ from toolkit.contract.records.record import Record
 class CompletedTrade(Record, kw_only=True, rename=None):
     """A perp position from flat to flat."""
 
-    user: Annotated[str, k.ADDRESS("account", missing_reason="not all answers state it")]
+    # Not all answers state it.
+    user: Annotated[str, k.ADDRESS("account", lacked=True)]
     coin: Annotated[str, k.COIN("name of the market", key=True)]
     position_type: Annotated[str, k.WORD("Long or Short", key=True)]
     gross_pnl: Annotated[str, k.USD("proceeds less cost; negative: a loss")]
@@ -30,12 +31,12 @@ class CompletedTrade(Record, kw_only=True, rename=None):
 class PnlSummary(Record, kw_only=True):
     """The completed trades of an account, summed up."""
 
-    user: Annotated[str, k.ADDRESS("account", missing_reason="not all answers state it")]
+    # Not all answers state it.
+    user: Annotated[str, k.ADDRESS("account", lacked=True)]
     total_pnl: Annotated[str, k.USD("sum of net_pnl over the completed trades; negative: a loss")]
     win_rate: Annotated[float, k.RATE("share of the trades with a positive net_pnl")]
-    loss_rate: Annotated[
-        float, k.RATE("share of the other trades", missing_reason="not all answers have it")
-    ]
+    # Not all answers have it.
+    loss_rate: Annotated[float, k.RATE("share of the other trades", lacked=True)]
     total_trades: Annotated[int, k.COUNT("number of completed trades")]
     volume_traded: Annotated[str, k.USD("volume")]
     total_fees: Annotated[str, k.USD("fees paid; negative: received")]
