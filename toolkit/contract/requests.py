@@ -7,6 +7,7 @@ local service count what a request costs with `request_points` (docs/live_servic
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES, native_form
@@ -30,8 +31,21 @@ AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_00
 DEXES_AT_MOST: Final = 20
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
-_CLOID = re.compile(r"0x[0-9a-fA-F]{32}")
-_VENUE = re.compile(r"[A-Za-z]{2,4}")
+_PATTERNS = {
+    "address": _ADDRESS,
+    "order": re.compile(r"0x[0-9a-fA-F]{32}"),
+    "venue": re.compile(r"[A-Za-z]{2,4}"),
+    "interval": re.compile("|".join(INTERVALS)),
+}
+_REFUSALS = {
+    "address": ("Invalid Ethereum address: {value}", "An address is 0x and 40 hex digits"),
+    "order": ("Invalid order id: {value}", "An order id is a whole number or 0x and 32 hex digits"),
+    "flag": ("{name} must be a boolean", ""),
+    "venue": ("{name} must be 2 to 4 letters", ""),
+    "interval": (f"{{name}} must be one of {', '.join(INTERVALS)}, not {{value}}", ""),
+}
+"""Kind of a parameter -> what is wrong with a value of another form, and what to do."""
+
 _WHOLE_LIMIT = 2**53
 _NUMBER_KINDS = ("whole", "time", "usd", "order")
 
@@ -269,13 +283,18 @@ def _argument_hint(parameter: Parameter) -> str:
     return f"{parameter.name} is the argument {parameter.python} of the fetch function"
 
 
-def _check_address(_: Parameter, value: Any) -> str:
-    if isinstance(value, str) and _ADDRESS.fullmatch(value):
-        return value.lower()
-    hint = "An address is 0x and 40 hex digits"
-    if not isinstance(value, str) and isinstance(value, Iterable):
+def _check_form(parameter: Parameter, value: Any) -> Any:
+    kind = parameter.kind
+    if kind == "flag" and isinstance(value, bool):
+        return value
+    if kind in _PATTERNS and isinstance(value, str) and _PATTERNS[kind].fullmatch(value):
+        return value.lower() if kind in ("address", "order") else value
+    if kind == "order" and not isinstance(value, str):
+        return _check_whole(parameter, value)
+    words, hint = _REFUSALS[kind]
+    if kind == "address" and not isinstance(value, str) and isinstance(value, Iterable):
         hint = "Pass one address; tk.many fetches several"
-    raise unsent(f"Invalid Ethereum address: {_shorten(value)}", hint=hint)
+    raise unsent(words.format(name=parameter.name, value=_shorten(value)), hint=hint)
 
 
 def _check_text(parameter: Parameter, value: Any) -> str:
@@ -298,7 +317,7 @@ def _check_list(parameter: Parameter, value: Any) -> list[str]:
         hint = f"It has {len(value):,}: send several requests"
         raise unsent(f"{name} must have at most {parameter.most:,} entries", hint=hint)
     if parameter.kind == "addresses":
-        return [_check_address(parameter, item) for item in value]
+        return [_check_form(replace(parameter, kind="address"), item) for item in value]
     for number, item in enumerate(value, 1):
         if not (isinstance(item, str) and item):
             hint = f"Entry {number} is {_shorten(item)}"
@@ -331,41 +350,12 @@ def _check_usd(parameter: Parameter, value: Any) -> float:
     return float(value)
 
 
-def _check_simple(parameter: Parameter, value: Any) -> Any:
-    is_text = isinstance(value, str)
-    words = ""
-    if parameter.kind == "flag" and not isinstance(value, bool):
-        words = "be a boolean"
-    elif parameter.kind == "venue" and not (is_text and _VENUE.fullmatch(value)):
-        words = "be 2 to 4 letters"
-    elif parameter.kind == "interval" and not (is_text and value in INTERVALS):
-        words = f"be one of {', '.join(INTERVALS)}, not {_shorten(value)}"
-    if words:
-        raise unsent(f"{parameter.name} must {words}")
-    return value
-
-
-def _check_order_id(parameter: Parameter, value: Any) -> int | str:
-    if not isinstance(value, str):
-        return _check_whole(parameter, value)
-    if _CLOID.fullmatch(value):
-        return value.lower()
-    hint = "An order id is a whole number or 0x and 32 hex digits"
-    raise unsent(f"Invalid order id: {_shorten(value)}", hint=hint)
-
-
 _CHECKS: Final[dict[str, Callable[[Parameter, Any], Any]]] = {
-    "address": _check_address,
-    "addresses": _check_list,
     "text": _check_text,
-    "texts": _check_list,
-    "whole": _check_whole,
-    "time": _check_whole,
     "usd": _check_usd,
-    "flag": _check_simple,
-    "venue": _check_simple,
-    "interval": _check_simple,
-    "order": _check_order_id,
+    **dict.fromkeys(("addresses", "texts"), _check_list),
+    **dict.fromkeys(("whole", "time"), _check_whole),
+    **dict.fromkeys(_REFUSALS, _check_form),
 }
 
 
