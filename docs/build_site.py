@@ -25,7 +25,7 @@ from reference_pages import render
 
 import toolkit as tk
 from toolkit.cli import app
-from toolkit.contract.extra_operations import FETCHED
+from toolkit.contract.operations import FETCHED
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = ROOT / "build" / "site_pages"

@@ -11,10 +11,8 @@ from typing import Any, Final, get_args
 
 import jinja2
 
-from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS, FETCHED
-from toolkit.contract.fields import Field, is_record, record_fields
-from toolkit.contract.operations import VIEWS, Operation, Parameter
+from toolkit.contract.fields import Field, is_record, record_fields, table_columns
+from toolkit.contract.operations import EXTRA_OPERATIONS, FETCHED, VIEWS, Operation, Parameter
 from toolkit.contract.requests import INTERVALS, check_request, describe_cost
 from toolkit.errors import BadRequest
 from toolkit.frames import column_dtype

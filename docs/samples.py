@@ -22,9 +22,8 @@ from reference_pages import write_changed
 
 import toolkit as tk
 from toolkit.contract.answers import answer_type
-from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.fields import is_record, record_fields, split_annotation
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import FETCHED, Operation
 from toolkit.contract.snapshots import LIMIT, open_envelope
 from toolkit.simulation import simulate
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import toolkit as tk
 from tests.conformance.mini import fill, order
 from toolkit.contract.answers import decode, encode
-from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.field_deviations import forget_deviations
-from toolkit.contract.fields import record_fields
+from toolkit.contract.fields import record_columns, record_fields, table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import TwapRow
 from toolkit.errors import AnswerInvalid, HistoryWarning, MissingField

@@ -6,9 +6,8 @@ import re
 from itertools import chain
 
 import toolkit as tk
-from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import FETCHED
-from toolkit.contract.operations import OPERATIONS, VIEWS
+from toolkit.contract.fields import table_columns
+from toolkit.contract.operations import FETCHED, OPERATIONS, VIEWS
 from toolkit.contract.requests import describe_cost
 from toolkit.fetch.registry import FUNCTIONS
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
 from toolkit.contract import dexes, order_states
-from toolkit.contract.extra_operations import FETCHED
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import FETCHED, OPERATIONS
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch.registry import FUNCTIONS
 from toolkit.service.answers import HANDLERS

@@ -16,8 +16,8 @@ import toolkit as tk
 from tests.fetch.wire import rows_of_request
 from tests.simulation.test_coverage import DIRECTIONS
 from toolkit.client import open_session
-from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.fields import split_annotation
+from toolkit.contract.operations import FETCHED
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
 from toolkit.contract.requests import check_request

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.contract.columns import table_columns
+from toolkit.contract.fields import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.value_kinds import ADDRESS
 from toolkit.errors import MissingColumns

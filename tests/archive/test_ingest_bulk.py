@@ -16,7 +16,7 @@ from toolkit.archive import open as open_archive
 from toolkit.archive.ingest import BulkWriter
 from toolkit.archive.row_sql import table_rows
 from toolkit.archive.schemas import RowOrigin, Series
-from toolkit.contract.columns import record_columns
+from toolkit.contract.fields import record_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
 from toolkit.errors import ArchiveError

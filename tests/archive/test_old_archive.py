@@ -16,7 +16,7 @@ from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.schemas import RowOrigin, make_series
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.operations import EXTRA_OPERATIONS
 
 FILLS = make_fills(120)
 FREEZE = "f0d58a51579d44c18"

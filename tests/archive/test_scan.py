@@ -12,7 +12,7 @@ from tests.archive.world import START, USER, fill_session, make_fills
 from tests.engines import rows_of
 from toolkit.archive import open as open_archive
 from toolkit.archive.schemas import operation_table
-from toolkit.contract.columns import table_columns
+from toolkit.contract.fields import table_columns
 from toolkit.contract.operations import OPERATIONS
 
 FILLS = make_fills(60)

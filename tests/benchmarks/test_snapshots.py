@@ -16,7 +16,7 @@ import zstandard
 
 from tests.benchmarks.side_by_side import side_by_side
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import record_columns
+from toolkit.contract.fields import record_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import assemble, pack
 from toolkit.frames import Collector

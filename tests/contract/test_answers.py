@@ -21,12 +21,10 @@ from toolkit.contract.answers import (
     encode_error,
     encode_lines,
 )
-from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.field_deviations import forget_deviations
-from toolkit.contract.fields import record_fields
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.fields import record_fields, table_columns
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 
 JSON = [row for row in OPERATIONS.values() if not row.binary]

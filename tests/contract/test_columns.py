@@ -3,10 +3,8 @@
 from toolkit.contract import order_states
 from toolkit.contract import records as r
 from toolkit.contract.answers import encode
-from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.fields import drop_beyond_fields
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.fields import drop_beyond_fields, record_columns, table_columns
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, MetaRow, PositionRow
 
 

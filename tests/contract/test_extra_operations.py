@@ -1,8 +1,7 @@
 """The operations beyond the specification: table, requests, columns."""
 
 from toolkit.contract.answers import answer_rows, decode
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS, find_operation
 from toolkit.contract.requests import check_request, request_body
 
 USER = "0x" + "0a" * 20

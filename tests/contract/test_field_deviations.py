@@ -18,12 +18,10 @@ import zstandard
 
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, answer_type, decode
-from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.field_deviations import forget_deviations
-from toolkit.contract.fields import record_fields
-from toolkit.contract.operations import OPERATIONS, VIEWS
+from toolkit.contract.fields import record_columns, record_fields, table_columns
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS, VIEWS
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 from toolkit.frames import Collector
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS
 from toolkit.contract.requests import (
     AMOUNTS,
     INTERVALS,

@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.columns import record_columns
 from toolkit.contract.compression import decompress
 from toolkit.contract.field_deviations import forget_deviations
+from toolkit.contract.fields import record_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
     assemble,

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.contract.extra_operations import FETCHED
+from toolkit.contract.operations import FETCHED
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,7 @@ import zstandard
 
 import toolkit as tk
 from toolkit.client import open_session
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS
 
 SAMPLES: Final = Path(__file__).resolve().parents[2] / "data" / "samples"
 VALUES: Final[tuple[Any, ...]] = (

@@ -14,7 +14,7 @@ import pytest
 
 import toolkit as tk
 from tests.fetch.wire import fill, rows_of_request, session_over
-from toolkit.contract.columns import table_columns
+from toolkit.contract.fields import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import BadRequest, Incomplete, IncompleteWarning
 from toolkit.frames import column_dtype, provenance

@@ -11,8 +11,7 @@ import pytest
 
 from tests.foreign_clients.conftest import INSTALLED, KEY, missing
 from toolkit.contract.answers import encode
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS
 from toolkit.service.mirror import is_mirrored
 
 FOLDER = INSTALLED / "node"

@@ -11,7 +11,7 @@ from msgspec import UNSET
 import toolkit as tk
 from tests.worlds import world_of
 from toolkit.contract.answers import encode
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.operations import EXTRA_OPERATIONS
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.service.open_orders import OPEN_STATES
 from toolkit.simulation.markets import COLLATERAL

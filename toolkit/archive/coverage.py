@@ -26,7 +26,7 @@ from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
 from toolkit.completeness.checks import BreakLog
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
-from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.operations import find_operation
 from toolkit.errors import CommitConflict
 from toolkit.times import to_ms
 

@@ -35,7 +35,7 @@ from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.checks import BreakLog, HistoryChecks
 from toolkit.contract import paging
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import record_columns, table_columns
+from toolkit.contract.fields import record_columns, table_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import RowKey
 from toolkit.contract.requests import parse_cursor

@@ -22,8 +22,7 @@ from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables, archive_present_ms
 from toolkit.completeness.covered_ranges import find_covered_range, make_coverage
 from toolkit.contract.answers import answer_rows, decode
-from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.fields import record_fields
+from toolkit.contract.fields import record_columns, record_fields, table_columns
 from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import publish_remarks

@@ -33,7 +33,7 @@ from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, Series, make_se
 from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
 from toolkit.contract.answers import answer_rows, decode
-from toolkit.contract.columns import table_columns
+from toolkit.contract.fields import table_columns
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, ToolkitError
 from toolkit.fetch import pull

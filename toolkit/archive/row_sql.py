@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from toolkit.archive.engines import open_duckdb
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, complete_rows, operation_table
-from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.fields import Field
+from toolkit.contract.fields import Field, record_columns, table_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.display import count_text

@@ -26,9 +26,8 @@ import pyarrow.dataset as ds
 
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, decode
-from toolkit.contract.columns import record_columns
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.fields import record_columns
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import check_request, filters_of, request_body, wire_value
 from toolkit.contract.value_kinds import Numbers

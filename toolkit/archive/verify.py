@@ -18,8 +18,8 @@ from toolkit.archive.schemas import ANSWERS, RECORDS, RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.checks import HistoryChecks
 from toolkit.completeness.covered_ranges import enclosing_range
-from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.fields import table_columns
+from toolkit.contract.operations import find_operation
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, StoreUnreachable
 from toolkit.times import to_iso

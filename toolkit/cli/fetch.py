@@ -22,8 +22,7 @@ from toolkit.cli.console import RowProgress, fail, plain_message, report_errors
 from toolkit.cli.files import check_path, write_frame, write_json_lines
 from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, with_options
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex
-from toolkit.contract.extra_operations import FETCHED, known_operation
-from toolkit.contract.operations import Operation, Parameter
+from toolkit.contract.operations import FETCHED, Operation, Parameter, known_operation
 from toolkit.contract.requests import describe_cost
 from toolkit.display import count_text
 

@@ -6,8 +6,7 @@ from itertools import chain, combinations
 from typing import Any, Final, NamedTuple
 
 from toolkit.completeness.merge import Facts, merge_parameters, merge_provenance, subject_states
-from toolkit.contract.extra_operations import known_operation
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import Operation, known_operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.times import to_iso, to_ms
 

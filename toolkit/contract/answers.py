@@ -18,7 +18,6 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.field_deviations import (
     KNOWN_DEVIATIONS,
@@ -27,7 +26,7 @@ from toolkit.contract.field_deviations import (
     Deviation,
     report_deviations,
 )
-from toolkit.contract.fields import Field, is_record, record_fields
+from toolkit.contract.fields import Field, is_record, record_fields, table_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error

@@ -25,10 +25,9 @@ import msgspec
 import zstandard
 from msgspec import Raw
 
-from toolkit.contract.columns import record_columns
 from toolkit.contract.compression import WINDOW, decompress, is_zstd
 from toolkit.contract.field_deviations import MOST_UNKNOWN, report_missing, report_unknown
-from toolkit.contract.fields import Field
+from toolkit.contract.fields import Field, record_columns
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 

@@ -7,9 +7,15 @@ from typing import Any, Final, Protocol, cast
 
 import pandas as pd
 
-from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import FETCHED, find_operation, known_operation
-from toolkit.contract.operations import VIEWS, Operation, Table
+from toolkit.contract.fields import table_columns
+from toolkit.contract.operations import (
+    FETCHED,
+    VIEWS,
+    Operation,
+    Table,
+    find_operation,
+    known_operation,
+)
 from toolkit.descriptions import column_descriptions as words_of
 from toolkit.descriptions.column_descriptions import ColumnWords
 from toolkit.fetch.registry import operation_of

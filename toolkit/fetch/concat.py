@@ -7,9 +7,8 @@ import pandas as pd
 
 from toolkit.completeness.merge import common_covered, merge_provenance, subject_states
 from toolkit.completeness.overlaps import SubjectRange, join_parts
-from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import known_operation
-from toolkit.contract.operations import Operation
+from toolkit.contract.fields import table_columns
+from toolkit.contract.operations import Operation, known_operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text
 from toolkit.frames import Collector, Provenance, provenance

@@ -9,7 +9,7 @@ from typing import cast
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.contract.extra_operations import known_operation
+from toolkit.contract.operations import known_operation
 from toolkit.errors import NotReady, RateLimited
 from toolkit.public_names import publish_as
 from toolkit.times import SECOND, to_ms

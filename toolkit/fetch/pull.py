@@ -27,8 +27,7 @@ from toolkit.contract import paging, requests
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.apis import EXCHANGE, SERVICE
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.extra_operations import FETCHED
-from toolkit.contract.operations import VIEWS, Operation
+from toolkit.contract.operations import FETCHED, VIEWS, Operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.fetch.markets import check_markets, with_codes

@@ -9,8 +9,7 @@ import msgspec
 
 from toolkit.client import RawAnswer, Session, current_session
 from toolkit.client.wire import is_binary
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS, Operation, known_operation
 from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.response_errors import check_no_web_page
 from toolkit.errors import AnswerInvalid, BadRequest, IncompleteWarning, unsent, warn_caller

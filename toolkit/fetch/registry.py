@@ -4,9 +4,8 @@ import reprlib
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import FETCHED
-from toolkit.contract.operations import VIEWS, Operation
+from toolkit.contract.fields import table_columns
+from toolkit.contract.operations import FETCHED, VIEWS, Operation
 from toolkit.display import frames_html, type_text
 from toolkit.frames import column_dtype
 from toolkit.public_names import publish_as

@@ -10,9 +10,8 @@ import pandas as pd
 
 from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.fields import is_record, record_fields
-from toolkit.contract.operations import VIEWS, Operation, Table
+from toolkit.contract.operations import VIEWS, Operation, Table, find_operation
 from toolkit.contract.records import ClearinghouseState, Record
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text

@@ -29,7 +29,7 @@ def column_dtype(column: Field, numbers: Numbers = "float") -> Any:
 
     Examples
     --------
-    >>> from toolkit.contract.columns import record_columns
+    >>> from toolkit.contract.fields import record_columns
     >>> from toolkit.contract.records import Fill
     >>> [str(column_dtype(column)) for column in record_columns(Fill)[:5]]
     ['str', 'float64', 'float64', 'str', 'datetime64[ms, UTC]']

@@ -7,9 +7,8 @@ from typing import Any, Literal
 import msgspec
 import pandas as pd
 
-from toolkit.contract.columns import table_columns
 from toolkit.contract.field_deviations import report_unknown, report_unreadable
-from toolkit.contract.fields import Field
+from toolkit.contract.fields import Field, table_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid

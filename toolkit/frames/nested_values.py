@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.contract.columns import record_columns
-from toolkit.contract.fields import Field, is_record
+from toolkit.contract.fields import Field, is_record, record_columns
 from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 
 EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)

@@ -16,7 +16,7 @@ import msgspec
 from toolkit.completeness.headers import SourceStatement, write_source
 from toolkit.contract.answers import encode
 from toolkit.contract.apis import SERVICE, Api
-from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.operations import find_operation
 from toolkit.contract.requests import check_request, request_points, row_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.answers import HANDLERS

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from toolkit.contract import records
-from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.operations import find_operation
 from toolkit.contract.recorded_rows import build_record, check_values
 from toolkit.contract.requests import check_request
 from toolkit.contract.source_tables import Approval, Sources

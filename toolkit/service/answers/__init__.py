@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from toolkit.contract.dexes import canonical_dex
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import EXTRA_OPERATIONS, OPERATIONS
 from toolkit.service.answers import accounts, fills, market, orders, profiles, snapshots, trades
 from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store
