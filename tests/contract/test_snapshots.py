@@ -371,16 +371,9 @@ def test_decompression_bomb_is_refused():
         assert peak_memory(ACCOUNTS, join_blobs([BLOB, bomb]), 1 << 22) < 1 << 24
 
 
-def test_gzip_members_are_limited():
-    """The end of each member costs time, so that a short body of empty members could take hours."""
-    member = gzip.compress(b"")
-    assert bytes(decompress(member * 9_999 + gzip.compress(b"[]"), 10)) == b"[]"
-    with pytest.raises(AnswerInvalid, match="more than 10,000 members"):
-        decompress(member * 10_001, 10)
-
-
 def test_gzip_members_are_joined():
-    """A member may begin and end anywhere in the chunks that are read."""
+    """There may be very many, and a member may begin and end anywhere in what is read at once."""
+    assert bytes(decompress(gzip.compress(b"") * 50_000 + gzip.compress(b"[]"), 10)) == b"[]"
     for size in (0, 1, 16_383, 16_384, 100_000):
         parts = [random.Random(size + n).randbytes(size) for n in range(3)]
         content, whole = b"".join(map(gzip.compress, parts)), b"".join(parts)

@@ -6,10 +6,11 @@ map begins like zstd or gzip data.
 """
 
 import contextlib
-import zlib
+import io
 from typing import Final
 
 import zstandard
+from isal import igzip, isal_zlib
 
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
@@ -19,8 +20,6 @@ WINDOW: Final = 1 << 27
 """The largest window of a zstd frame that is read."""
 _PART: Final = 1 << 17
 _SKIPPABLE: Final = bytes.fromhex("2a4d18")  # the last three bytes of the magic number
-_MOST_MEMBERS: Final = 10_000
-_CHUNK: Final = 1 << 14  # gzip data is read in chunks, since the end of each member copies the rest
 
 
 def decompress(
@@ -37,7 +36,7 @@ def decompress(
 
     Raise AnswerInvalid if the data is damaged, or the result is longer than `limit`.
 
-    >>> bytes(decompress(zlib.compress(b"[]", wbits=31), 10))
+    >>> bytes(decompress(igzip.compress(b"[]"), 10))
     b'[]'
     """
     view, whole = memoryview(blob), bytearray()
@@ -52,8 +51,9 @@ def decompress(
                 while len(whole) <= limit and (part := stream.read(_PART)):
                     whole += part
         elif kind:
-            whole = _decompress_gzip(view, limit)
-    except (zstandard.ZstdError, zlib.error) as error:
+            with igzip.IGzipFile(fileobj=io.BytesIO(view)) as file:  # twice as fast as zlib
+                whole += file.read(limit + 1)
+    except (zstandard.ZstdError, isal_zlib.error, OSError, EOFError) as error:
         raise AnswerDamaged(f"the {kind} data is damaged: {error}. Request it again") from None
     result = memoryview(whole) if kind else view
     if len(result) > limit:
@@ -74,21 +74,3 @@ def is_zstd(blob: bytes | memoryview) -> bool:
     """
     magic = bytes(blob[:4])
     return magic == _ZSTD or (magic[1:] == _SKIPPABLE and magic[0] >> 4 == 5)
-
-
-def _decompress_gzip(blob: memoryview, limit: int) -> bytearray:
-    """Return the decompressed members; at most one byte more than the limit."""
-    whole, at = bytearray(), 0
-    for _ in range(_MOST_MEMBERS):
-        stream = zlib.decompressobj(wbits=31)
-        while not stream.eof:
-            chunk = blob[at : at + _CHUNK]
-            if not chunk:
-                raise AnswerDamaged("the gzip data ends too early. Request it again")
-            whole += stream.decompress(chunk, limit + 1 - len(whole))
-            if len(whole) > limit:
-                return whole
-            at += len(chunk) - len(stream.unused_data)
-        if at == len(blob):
-            return whole
-    raise AnswerInvalid(f"the gzip data has more than {_MOST_MEMBERS:,} members")

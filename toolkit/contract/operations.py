@@ -69,21 +69,6 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """How the points of a request depend on its parameters.
-
-    - ``each``: points for each entry of a list; `Operation.points` is the maximum
-    - ``entries``: wire name of that list
-    - ``dex``: wire name of the parameter that can be ALL_DEXES; then the points count once for each
-      dex
-    """
-
-    each: int
-    entries: str
-    dex: str
-
-
-@dataclass(frozen=True, slots=True)
 class CallLimit:
     """A limit on the number of requests of one operation, in addition to points.
 
@@ -131,8 +116,9 @@ class Operation:
       known), ``forward`` and ``backward`` (by time, without a cursor), ``windows`` (ranges of at
       most ``most_rows`` intervals), or ``none``
     - ``latest``: whether the answer is limited to the latest rows by definition
-    - ``points``: cost of one request; with a `scale`, the highest cost
-    - ``scale``: how the cost depends on the request
+    - ``points``: cost of one request; with `user_points`, the highest cost
+    - ``user_points``: points for each of the `users` of a request. With ALL_DEXES, the points count
+      once for each dex. 0 if the cost does not depend on the request.
     - ``limit``: a limit on the number of requests
     - ``add_on``: whether a key needs a separate permission
     - ``own``: whether only this service has the operation, and the mirrored API does not
@@ -183,7 +169,7 @@ class Operation:
     gaps: tuple[Gap, ...] = ()
     view: str = ""
     name: str = ""
-    scale: Scale | None = None
+    user_points: int = 0
     limit: CallLimit | None = None
     subject: tuple[str, ...] = ()
     answer_by_dex: Any = None
@@ -392,7 +378,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             (Parameter("users", "users", "addresses",
                  "at most 1,000 accounts, or 100 with ALL_DEXES", True, most=1000),
              ANY_DEX),
-            points=100, scale=Scale(each=2, entries="users", dex="dex"), own=True,
+            points=100, user_points=2, own=True,
             subject=("dex", "users"), answer_by_dex=r.BatchStatesByDex),
         Operation("borrowLendUserState", "accounts", "What a user has borrowed and supplied.",
             r.BorrowLend, (Table(r.BorrowLend, "account"), Table(r.TokenRow, "tokens")),

@@ -96,13 +96,13 @@ def request_points(
     >>> request_points(batch, {"users": ["0x1"] * 3, "dex": "ALL_DEXES"}, dexes=4)
     24
     """
-    scale = operation.scale
-    if scale is None:
-        return operation.points
-    entries = request.get(scale.entries)
-    number = len(entries) if isinstance(entries, list) and entries else 1
-    points = min(scale.each * number, operation.points)
-    return points * dexes if request.get(scale.dex) == ALL_DEXES else points
+    points = operation.points
+    if operation.user_points:
+        users = request.get("users")
+        number = len(users) if isinstance(users, list) and users else 1
+        points = min(operation.user_points * number, points)
+        points *= dexes if request.get("dex") == ALL_DEXES else 1
+    return points
 
 
 def row_points(operation: Operation, rows: int) -> int:
@@ -142,9 +142,9 @@ def describe_cost(operation: Operation) -> str:
     words = f"Costs {operation.points} points a request."
     if operation.row_points:
         words = f"{words[:-1]}, and one more for each {operation.row_points} rows."
-    if (scale := operation.scale) is not None:
+    if operation.user_points:
         words = (
-            f"Costs {scale.each} points for each of the {scale.entries}, at most "
+            f"Costs {operation.user_points} points for each of the users, at most "
             f"{operation.points} points. With {ALL_DEXES}, this is multiplied by the number of "
             "dexes."
         )

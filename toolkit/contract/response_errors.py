@@ -90,13 +90,12 @@ def response_error(
             is_json = content.lstrip()[:1] == b"{"
             says_nothing = message.startswith(_NO_MESSAGE) or message.lower() == "not found"
             hint = "" if is_json and not says_nothing else _WRONG_URL
-    hints = {} if hint is None else {"hint": hint}
     return error_type(
         message,
         status=status,
         operation=operation.type,
         retry_after=_stated_wait(headers),
-        **hints,
+        hint=hint,
     )
 
 

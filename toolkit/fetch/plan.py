@@ -191,8 +191,8 @@ def _make_plan(
     sent = operation.most_rows if operation.paging == "none" else rows or 0
     points = requests * cost + row_points(operation, sent)
     cost = math.ceil(points / requests)
-    scale, limit = operation.scale, operation.limit
-    if scale is not None and body.get(scale.dex) == ALL_DEXES:
+    limit = operation.limit
+    if operation.user_points and body.get("dex") == ALL_DEXES:
         sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
     if limit is not None:
         why += f"; it can be requested {limit.calls} times in {limit.seconds // 60} minutes"

@@ -468,8 +468,7 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
             operation, 200, answer.headers, answer.content, numbers=numbers, parameters=parameters
         )
         tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
-        scale = operation.scale
-        if scale is not None and parameters.get(scale.dex) == ALL_DEXES and tables[0]:
+        if operation.user_points and parameters.get("dex") == ALL_DEXES and tables[0]:
             session.dexes = len({row.dex for row in tables[0]})  # costs depend on it
         return (tables, answer), tables[0]
 

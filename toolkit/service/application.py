@@ -169,7 +169,7 @@ class Application:
             return self.upstream.forward(content)
         whole, operation = operation, self.api.adapt(operation)
         points = operation.points
-        if operation.scale and not is_strict:  # the specification has fixed points
+        if operation.user_points and not is_strict:  # the specification has fixed points
             dexes = len(json.loads(self.store.document("dexes") or b'[""]'))
             points = request_points(operation, body, dexes)
         limited = None if is_strict else operation  # it has no call limits either
