@@ -564,7 +564,7 @@ def check_answer(
                     f"{found:.10g}: positions are missing or repeated, or a value is wrong"
                 )
                 yield accounts.make_break("total", row, fault, "gaps")
-    if operation.scale is not None:
+    if operation.user_points:
         entries = operation.by_wire[operation.scale.entries].python
         named = (rows.codes("user")[1] for rows in by_record.values())
         answered = {str(name).lower() for names in named for name in names}
