@@ -565,10 +565,9 @@ def check_answer(
                 )
                 yield accounts.make_break("total", row, fault, "gaps")
     if operation.user_points:
-        entries = operation.by_wire[operation.scale.entries].python
         named = (rows.codes("user")[1] for rows in by_record.values())
         answered = {str(name).lower() for names in named for name in names}
-        for subject in parameters.get(entries) or ():
+        for subject in parameters.get("users") or ():
             if subject.lower() not in answered:
                 fault = "was requested, but the answer has neither its rows nor a reason"
                 yield RowBreak("subject", "breaks", 0, 0, 0, f"{subject} {fault}")

@@ -7,10 +7,10 @@ map begins like zstd or gzip data.
 
 import contextlib
 import io
-from typing import Final
+from typing import Any, Final
 
 import zstandard
-from isal import igzip, isal_zlib
+from isal import igzip, igzip_lib
 
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
@@ -19,6 +19,8 @@ _GZIP: Final = bytes.fromhex("1f8b")
 WINDOW: Final = 1 << 27
 """The largest window of a zstd frame that is read."""
 _PART: Final = 1 << 17
+_open_gzip: Final[Any] = igzip.open  # it has no types
+_DAMAGED: Final[Any] = (zstandard.ZstdError, igzip_lib.IsalError, OSError, EOFError)
 _SKIPPABLE: Final = bytes.fromhex("2a4d18")  # the last three bytes of the magic number
 
 
@@ -51,9 +53,9 @@ def decompress(
                 while len(whole) <= limit and (part := stream.read(_PART)):
                     whole += part
         elif kind:
-            with igzip.IGzipFile(fileobj=io.BytesIO(view)) as file:  # twice as fast as zlib
+            with _open_gzip(io.BytesIO(view)) as file:  # twice as fast as zlib
                 whole += file.read(limit + 1)
-    except (zstandard.ZstdError, isal_zlib.error, OSError, EOFError) as error:
+    except _DAMAGED as error:
         raise AnswerDamaged(f"the {kind} data is damaged: {error}. Request it again") from None
     result = memoryview(whole) if kind else view
     if len(result) > limit:
