@@ -12,7 +12,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, get_args, get_origin
 
@@ -30,7 +30,7 @@ from toolkit.contract.fields import Field, is_record, record_fields, table_colum
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error
-from toolkit.contract.rows import OTHER_FORMS, ROW_FUNCTIONS, Rows
+from toolkit.contract.rows import COMPOSED_ROWS, OTHER_FORMS, ROW_FUNCTIONS, ComposedRows
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
 
@@ -143,17 +143,23 @@ def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
     return operation.answer
 
 
-def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
+def answer_rows(
+    operation: Operation, answer: Any, parameters: Mapping[str, Any]
+) -> tuple[Sequence[Any], ...]:
     """Return the rows of an answer: one sequence for each table of the operation.
 
     The rows are records, or objects with the same attributes.
     """
-    if make_rows := ROW_FUNCTIONS.get(operation.view or operation.type):
-        try:
-            return tuple(() if rows is None else rows for rows in make_rows(answer, parameters))
-        except AnswerInvalid as error:
-            error.operation = error.operation or operation.type
-            raise
+    name = operation.view or operation.type
+    try:
+        if name in COMPOSED_ROWS:
+            return (ComposedRows(COMPOSED_ROWS[name](answer, parameters)),)
+        if name in ROW_FUNCTIONS:
+            made = ROW_FUNCTIONS[name](answer, parameters)
+            return tuple(() if rows is None else rows for rows in made)
+    except AnswerInvalid as error:
+        error.operation = error.operation or operation.type
+        raise
     return (answer if isinstance(answer, list) else [answer],)
 
 

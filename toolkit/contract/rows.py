@@ -13,7 +13,8 @@ from toolkit.contract import records as r
 from toolkit.contract.dexes import coin_dex, dex_name_in
 from toolkit.errors import AnswerInvalid
 
-Rows = tuple[Sequence[Any], ...]
+Rows = tuple[Sequence[Any] | None, ...]
+Pairs = Iterator[tuple[Any, tuple[Any, ...]]]
 
 
 class ComposedRows(list[Any]):
@@ -40,23 +41,19 @@ def _row(record: type[r.Record], *parts: Any, **values: Any) -> tuple[Any, tuple
     return record(**values), parts
 
 
-def _depth_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    levels = ((level, market) for market in answer.data for level in market.levels or ())
-    return (ComposedRows(_row(r.DepthRow, *parts, answer) for parts in levels),)
+def _depth_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+    for market in answer.data:
+        for level in market.levels or ():
+            yield _row(r.DepthRow, level, market, answer)
 
 
-def _margin_table_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (
-        ComposedRows(
-            _row(r.MarginTierRow, tier, table, answer, margin_table_id=number, tier=at)
-            for number, table in answer.margin_tables or ()
-            if table is not None
-            for at, tier in enumerate(table.margin_tiers or ())
-        ),
-    )
+def _margin_table_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+    for number, table in answer.margin_tables or ():
+        for at, tier in enumerate((table and table.margin_tiers) or ()):
+            yield _row(r.MarginTierRow, tier, table, answer, margin_table_id=number, tier=at)
 
 
-def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _context_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
     meta, contexts = answer[0], answer[1] or []
     if len(meta.universe) != len(contexts):
         raise AnswerInvalid(
@@ -64,12 +61,9 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
             "are joined by position, so the counts must be equal. Repeat the call. If it fails "
             "again, report this to the service"
         )
-    return (
-        ComposedRows(
-            _row(r.ContextRow, asset, meta, asset=_row(r.MetaRow, asset, meta)[0], context=context)
-            for asset, context in zip(meta.universe, contexts, strict=True)
-        ),
-    )
+    for asset, context in zip(meta.universe, contexts, strict=True):
+        row = _row(r.MetaRow, asset, meta)[0]
+        yield _row(r.ContextRow, asset, meta, asset=row, context=context)
 
 
 def _limit_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -135,8 +129,8 @@ def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
 def _portfolio_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     mode = ComposedRows([_row(r.ModeRow, answer, user=parameters.get("user"))])
     spot = answer.spot_clearinghouse_state
-    balances = ([],) if spot is None else _balance_rows(spot, parameters)
-    return mode, *_state_rows(answer.clearinghouse_state, parameters), *balances
+    balances = [] if spot is None else ComposedRows(_balance_rows(spot, parameters))
+    return mode, *_state_rows(answer.clearinghouse_state, parameters), balances
 
 
 def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -150,77 +144,64 @@ def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return markets, meta.tokens
 
 
-def _predicted_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (
-        ComposedRows(
-            _row(r.PredictedFundingRow, *([] if next is None else [next]), coin=coin, venue=venue)
-            for coin, venues in answer
-            for venue, next in venues or ()
-        ),
-    )
+def _predicted_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+    for coin, venues in answer:
+        for venue, next in venues or ():
+            parts = () if next is None else (next,)
+            yield _row(r.PredictedFundingRow, *parts, coin=coin, venue=venue)
 
 
-def _book_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    sides = () if answer is None else zip("BA", answer.levels or (), strict=False)
-    return (
-        ComposedRows(
-            _row(r.BookLevelRow, level, answer, side=side, level=place)
-            for side, levels in sides
-            for place, level in enumerate(levels or (), 1)
-        ),
-    )
+def _book_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+    for side, levels in zip("BA", (answer and answer.levels) or (), strict=False):
+        for place, level in enumerate(levels or (), 1):
+            yield _row(r.BookLevelRow, level, answer, side=side, level=place)
 
 
-def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (ComposedRows((balance, (answer,)) for balance in answer.balances or ()),)
+def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+    return ((balance, (answer,)) for balance in answer.balances or ())
 
 
-def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    rows = []
+def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
     for account in answer or ():
         by_dex = dict(account.dex_to_clearinghouse_state or ())
         state = account.clearinghouse_state or by_dex.get("")  # on the native dex
         summary, spot = state and state.margin_summary, account.spot_state
         usdc = (held.total for held in (spot and spot.balances) or () if held.coin == "USDC")
-        rows.append(
-            _row(
-                r.SubAccountRow,
-                account,
-                account_value=summary and summary.account_value,
-                spot_usdc=next(usdc, None if spot is None else "0.0"),
-            )
-        )
-    return (ComposedRows(rows),)
+        value = summary and summary.account_value
+        cash = next(usdc, None if spot is None else "0.0")
+        yield _row(r.SubAccountRow, account, account_value=value, spot_usdc=cash)
 
 
-def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    rows = []
+def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
     for period, history in answer:
-        if history is None:
-            continue
-        pnl_at = dict(history.pnl_history or ())
-        for time, value in history.account_value_history or ():
+        pnl_at = dict((history and history.pnl_history) or ())
+        for time, value in (history and history.account_value_history) or ():
             own = {"period": period, "time": time, "account_value": value, "pnl": pnl_at.get(time)}
-            rows.append(_row(r.PortfolioRow, history, **own))
-    return (ComposedRows(rows),)
+            yield _row(r.PortfolioRow, history, **own)
 
 
 def _vault_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     if answer is None:
         return [], [], []
-    [history] = _portfolio_rows(answer.portfolio or (), parameters)
+    history = ComposedRows(_portfolio_rows(answer.portfolio or (), parameters))
     return [answer], history, answer.followers or ()
 
 
-_RowFunction = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]
-
-ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
+COMPOSED_ROWS: Final[dict[str, Callable[[Any, Mapping[str, Any]], Pairs]]] = {
     "currentDepth": _depth_rows,
-    "meta": lambda answer, _: (
-        ComposedRows(_row(r.MetaRow, asset, answer) for asset in answer.universe),
-    ),
+    "meta": lambda answer, _: (_row(r.MetaRow, asset, answer) for asset in answer.universe),
     "marginTables": _margin_table_rows,
     "metaAndAssetCtxs": _context_rows,
+    "predictedFundings": _predicted_rows,
+    "l2Book": _book_rows,
+    "spotClearinghouseState": _balance_rows,
+    "subAccounts": _sub_account_rows,
+    "orderStatus": lambda answer, _: iter([(answer.order, (answer,))] if answer.order else []),
+    "portfolio": _portfolio_rows,
+}
+"""Type of operation, or name of a view -> what yields the rows of its table, and their parts."""
+
+ROW_FUNCTIONS: Final[dict[str, Callable[[Any, Mapping[str, Any]], Rows]]] = {
     "perpDexLimits": _limit_rows,
     "batchClearinghouseStates": _batch_state_rows,
     "borrowLendUserState": _borrow_lend_rows,
@@ -230,18 +211,10 @@ ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "spotMetaAndAssetCtxs": _spot_context_rows,
     "perpDexs": lambda answer, _: ([dex for dex in answer if dex is not None],),
     "allMids": lambda answer, _: ([r.MidRow(coin=coin, mid_px=px) for coin, px in answer.items()],),
-    "predictedFundings": _predicted_rows,
-    "l2Book": _book_rows,
-    "spotClearinghouseState": _balance_rows,
-    "subAccounts": _sub_account_rows,
-    "orderStatus": lambda answer, _: (
-        ComposedRows([] if answer.order is None else [(answer.order, (answer,))]),
-    ),
     "outcomeMeta": lambda answer, _: (answer.outcomes, answer.questions),
-    "portfolio": _portfolio_rows,
     "vaultDetails": _vault_rows,
 }
-"""Type of operation, or name of a view -> what makes the rows of its tables."""
+"""Type of operation -> what makes the rows of its tables; None stands for no rows."""
 
 
 def _nest_slices(answer: Any) -> Any:
