@@ -70,12 +70,8 @@ def main(
         typer.echo(FIRST_STEPS)
 
 
-app.command()(serve)
-app.command()(world)
-app.command()(lab)
-app.command()(notebooks)
-app.command()(doctor)
-app.command()(info)
+for command in (serve, world, lab, notebooks, doctor, info):
+    app.command()(command)
 app.add_typer(fetch_app, name="fetch")
 app.add_typer(plan_app, name="plan")
 app.add_typer(report_app, name="report")

@@ -4,24 +4,22 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolkit.cli import console, options
 from toolkit.cli.console import RowProgress, fail
-from toolkit.cli.fetch import NumberForm, fetch_function, is_repeatable, parse_usd, unknown_dex
+from toolkit.cli.fetch import NUMBERS_OPTION, fetch_function, is_repeatable, parse_usd, unknown_dex
 from toolkit.cli.files import check_path, write_frame, write_json_lines
-from toolkit.cli.options import JsonOption, keyword_option
+from toolkit.cli.options import JSON_OPTION, JsonOption, flag_option, keyword_option
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from toolkit.archive.archive import Archive
     from toolkit.archive.history_pull import RefreshRequest
     from toolkit.client import Session
@@ -66,15 +64,12 @@ _REFRESH_OPTIONS: Final = (
     keyword_option("amount", str | None, "USD notional, for slippageHistory."),
     keyword_option("dex", str | None, "Dex, for an operation with a dex."),
     *(option for option in options.SOURCE_OPTIONS if option.name not in ("recordings", "archive")),
-    keyword_option(
+    flag_option(
         "moved",
-        bool,
         "Refresh only accounts that changed since their last refresh, according to an account "
         "snapshot. Without --user, check all archived accounts.",
-        False,
-        "--moved",
     ),
-    keyword_option("as_json", bool, "Print JSON.", False, "--json"),
+    JSON_OPTION,
 )
 
 
@@ -122,9 +117,8 @@ def refresh(
                 plan = target.plan_refresh(fetch, subjects or None, start=start, session=session)
                 typer.echo(f"toolkit: {plan}", err=True)
                 if not (subjects := plan.to_ask):
-                    nothing = json.dumps({"type": found.type, "rows": 0})
                     line = f"{found.type}: 0 new, no account needs a request"
-                    typer.echo(nothing if as_json else line)
+                    typer.echo(json.dumps({"type": found.type, "rows": 0}) if as_json else line)
                     return
             calls: list[tuple[Any, ...]] = [(subject,) for subject in subjects] or [()]
             if subjects and found.parameters and not is_repeatable(found):
@@ -179,41 +173,29 @@ def ingest(
                 "--bulk needs --start and --end: the range in which the files have all rows", code=2
             )
         else:
-            names = dict(map(_parse_column, column or ()))
+            pairs = [text.partition("=") for text in column or ()]
+            if wrong := [text for text, sign, _ in pairs if not sign]:
+                fail(f"--column is OURS=THEIRS, for example px=price, not {wrong[0]}", code=2)
+            names = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
             fetch = fetch_function(resolve_operation(bulk))
             with RowProgress("archive") as progress:
+                told: Any = {"columns": names, "source": source, "progress": progress.update}
                 try:
-                    result = archive.ingest_bulk(
-                        files,
-                        fetch,
-                        start,
-                        end,
-                        columns=names,
-                        source=source,
-                        progress=progress.update,
-                    )
+                    result = archive.ingest_bulk(files, fetch, start, end, **told)
                 except KeyboardInterrupt:
                     note = f"{progress.rows:,} rows are archived; repeat the command to continue"
                     fail(f"interrupted; {note}", code=130)
     if as_json:
         typer.echo(json.dumps(result))
     elif bulk is not None:
-        kept = result["kept"]
-        histories = count_text(len(kept), "history", "histories")
-        typer.echo(f"{count_text(sum(kept.values()), 'new row')} of {histories}")
+        added = count_text(sum(result["kept"].values()), "new row")
+        typer.echo(f"{added} of {count_text(len(result['kept']), 'history', 'histories')}")
     else:
         for name, rows in result["kept"].items():
             typer.echo(f"{name}: {count_text(rows, 'row')}")
     for name, reason in result["left"].items():
         typer.echo(f"toolkit: {name}: left out: {reason}", err=True)
     raise typer.Exit(1 if result["left"] else 0)
-
-
-def _parse_column(text: str) -> tuple[str, str]:
-    ours, sign, theirs = text.partition("=")
-    if not sign:
-        fail(f"--column is OURS=THEIRS, for example px=price, not {text}", code=2)
-    return ours.strip(), theirs.strip()
 
 
 @archive_app.command()
@@ -232,41 +214,39 @@ def status(path: ArchivePath, as_json: JsonOption = False) -> None:
         typer.echo(table.assign(subject=short).to_string(index=False))
 
 
+_SCAN_OPTIONS: Final = (
+    keyword_option(
+        "columns", str | None, "Columns, separated by commas; by default all but _json."
+    ),
+    keyword_option("operation", str | None, "Only rows of this operation."),
+    keyword_option(
+        "subject", str | None, 'Only rows of this account, builder, or "<coin> <amount>".'
+    ),
+    keyword_option("start", str | None, "First time, for example 2025-09-01."),
+    keyword_option("end", str | None, "Last time."),
+    NUMBERS_OPTION,
+    keyword_option(
+        "out", Path | None, "File: .parquet, .csv, .xlsx or .jsonl.", None, "--out", "-o"
+    ),
+    JSON_OPTION,
+)
+
+
 @archive_app.command()
+@options.with_options(*_SCAN_OPTIONS)
 def scan(
     path: ArchivePath,
     record: Annotated[str, typer.Argument(help="Table, for example fills, or an operation.")],
-    columns: Annotated[
-        str | None, typer.Option(help="Columns, separated by commas; by default all but _json.")
-    ] = None,
-    operation: Annotated[str | None, typer.Option(help="Only rows of this operation.")] = None,
-    subject: Annotated[
-        str | None, typer.Option(help='Only rows of this account, builder, or "<coin> <amount>".')
-    ] = None,
-    start: Annotated[str | None, typer.Option(help="First time, for example 2025-09-01.")] = None,
-    end: Annotated[str | None, typer.Option(help="Last time.")] = None,
-    numbers: Annotated[NumberForm, typer.Option(help="Form of number columns.")] = NumberForm.float,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File: .parquet, .csv, .xlsx or .jsonl.")
-    ] = None,
-    as_json: JsonOption = False,
+    **given: Any,
 ) -> None:
     """Read all rows of one kind of record, in no order: as a table, JSON lines, or a file."""
+    out, as_json, numbers = given.pop("out"), given.pop("as_json"), given.pop("numbers")
     if out is not None:
         check_path(out)
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    if given["columns"] is not None:
+        given["columns"] = [name.strip() for name in given["columns"].split(",")]
     with _opened(path) as archive:
-        scanned = archive.scan(
-            record,
-            operation=operation,
-            subject=subject,
-            start=start,
-            end=end,
-            columns=names,
-            engine="pandas",
-            numbers=numbers.value,
-        )
-        rows = cast("pd.DataFrame", scanned)
+        rows: Any = archive.scan(record, engine="pandas", numbers=numbers, **given)
         if out is not None:
             write_frame(rows, out)
     if out is not None:
@@ -277,7 +257,7 @@ def scan(
     else:
         shown = rows
         fields = [name for name in rows.columns if not name.startswith("_")]
-        if names is None and fields:  # whole answers have no columns of a record
+        if given["columns"] is None and fields:  # whole answers have no columns of a record
             shown = rows[[*rows.columns.intersection(["_subject"]), *fields]]
         typer.echo(shown.to_string(index=False, max_rows=20, max_cols=12))
         if len(shown.columns) < len(rows.columns):
@@ -296,12 +276,8 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
     else:
         for finding in findings:
             typer.echo(f"{finding.severity}: {finding.table} {finding.series}: {finding.what}")
-        checked = count_text(progress.rows, "row")
-        typer.echo(
-            count_text(len(errors), "error")
-            if errors
-            else f"no errors: {checked} and the refresh log were checked"
-        )
+        checked = f"{count_text(progress.rows, 'row')} and the refresh log were checked"
+        typer.echo(count_text(len(errors), "error") if errors else f"no errors: {checked}")
     raise typer.Exit(1 if errors else 0)
 
 
@@ -363,11 +339,9 @@ def _refresh_all(
 
     type = requests[0].series.operation.type
     if "seed" in (session.world or {}):  # a simulated exchange has no other dexes
-        dexes = {request.series.parameters.get("dex") for request in requests}
-        if unknown := next(
-            filter(None, (unknown_dex(d, session, is_empty=True) for d in dexes)), ""
-        ):
-            fail(f"{type}: {unknown}. Nothing was archived", code=2)
+        for request in requests:
+            if words := unknown_dex(request.series.parameters.get("dex"), session, is_empty=True):
+                fail(f"{type}: {words}. Nothing was archived", code=2)
     failed: dict[str, ToolkitError] = {}
     remaining = len(requests)
     with RowProgress(f"archive {type}", len(requests)) as progress:
@@ -389,20 +363,15 @@ def _refresh_all(
             failed[archive.tables.location] = error
             remaining -= 1
     for name, failure in failed.items():
-        message = console.plain_message(
-            " ".join([str(failure), *getattr(failure, "__notes__", [])])
-        )
-        typer.echo(f"toolkit: {name}: {message}", err=True)
+        message = " ".join([str(failure), *getattr(failure, "__notes__", [])])
+        typer.echo(f"toolkit: {name}: {console.plain_message(message)}", err=True)
     if failed:
         not_requested = f"; not requested: {remaining}" if remaining else ""
         fail(f"{len(failed)} of {len(requests)} failed{not_requested}")
 
 
 def _check_calls(
-    fetch: Callable[..., Any],
-    calls: Sequence[tuple[Any, ...]],
-    arguments: Mapping[str, Any],
-    session: "Session",
+    fetch: Any, calls: Sequence[tuple[Any, ...]], arguments: dict[str, Any], session: "Session"
 ) -> list["RefreshRequest"]:
     """Return the requests of the calls; wrong arguments end the command.
 

@@ -31,7 +31,9 @@ def plain_message(message: object) -> str:
     What only a program can use, such as ``[error.rows has ...]``, is left out.
     """
     text = re.sub(
-        r" ?\[error\.[^\]]*?(?:; (continue with )cursor=([^\]]*))?\]", _resume, str(message)
+        r" ?\[error\.[^\]]*?(?:; (continue with )cursor=([^\]]*))?\]",
+        lambda found: f" [{found[1]}--cursor {found[2]}]" if found[2] else "",
+        str(message),
     )
     for words, other in _WORDS.items():
         text = text.replace(words, other)
@@ -42,10 +44,6 @@ def plain_message(message: object) -> str:
         lambda found: found[0].replace(", ", ", --").replace("_", "-"),
         text,
     )
-
-
-def _resume(found: re.Match[str]) -> str:
-    return f" [{found[1]}--cursor {found[2]}]" if found[2] else ""
 
 
 def warn(message: str) -> None:

@@ -6,6 +6,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -76,7 +77,9 @@ def doctor(
     raise typer.Exit(1 if problems else 0)
 
 
-def _check(name: str, found: str, wrong: str, advice: str, state: str = "problem") -> Check:
+def _check(
+    name: str, found: str, wrong: str = "", advice: str = "", state: str = "problem"
+) -> Check:
     """Return a check that is ok, or what is wrong and what to do."""
     return Check(name, state, wrong, advice) if wrong else Check(name, "ok", found)
 
@@ -157,9 +160,9 @@ def _clock_checks(address: str) -> Iterator[Check]:
     if theirs.tzinfo is None:  # a date of HTTP is in UTC
         theirs = theirs.replace(tzinfo=UTC)
     seconds = abs((datetime.now(UTC) - theirs).total_seconds())
+    found = f"within {_LARGEST_SKEW} s of the service"
     wrong = f"the clock differs from the service by {seconds:,.0f} s"
     wrong = wrong if seconds > _LARGEST_SKEW else ""
-    found = f"within {_LARGEST_SKEW} s of the service"
     yield _check("clock", found, wrong, "set the clock of this machine")
 
 
@@ -169,15 +172,14 @@ def _answer_check(base_url: str | None, exchange: str | None) -> Check:
 
     try:
         with tk.connect(base_url, exchange=exchange, attempts=1, default=False) as session:
-            per_minute = session.api.points_per_minute
-            if not session.api.has_keys:
+            found = f"{session.api.points_per_minute:,} points a minute, without a key"
+            if session.api.has_keys:
+                answer = tk.info({"type": "apiUsage", "days": 30}, session=session)
+                usage: Any = tk.frame("apiUsage", answer)
+                tokens = float(usage["tokens_consumed"].sum())
+                found = f"{tokens:,.6g} tokens in 30 days, {session.api.token_usd(tokens):,.2f} USD"
+            else:
                 tk.info({"type": "exchangeStatus"}, session=session)
-                found = f"answers; {per_minute:,} points a minute, without a key"
-                return Check("answer", "ok", f"{session.base_url} {found}")
-            answer = tk.info({"type": "apiUsage", "days": 30}, session=session)
-            usage: Any = tk.frame("apiUsage", answer)
-            tokens = float(usage["tokens_consumed"].sum())
-            found = f"{tokens:,.6g} tokens in 30 days, {session.api.token_usd(tokens):,.2f} USD"
             return Check("answer", "ok", f"{session.base_url} answers; {found}")
     except (tk.ToolkitError, ValueError) as error:
         advice = "check --base-url and the key; the exchange's own API is --base-url hyperliquid"
@@ -187,19 +189,16 @@ def _answer_check(base_url: str | None, exchange: str | None) -> Check:
 def _file_checks(archive: str | None) -> Iterator[Check]:
     from toolkit.client import find_cache_folder
 
-    folder = find_cache_folder("worlds")
-    try:
+    folder, free = find_cache_folder("worlds"), 0
+    wrong, advice = f"{folder} is not writable", "set XDG_CACHE_HOME"
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        is_writable = os.access(folder, os.W_OK)
         free = shutil.disk_usage(folder).free
-    except OSError:
-        is_writable, free = False, 0
-    if not is_writable:
-        yield Check("cache", "problem", f"{folder} is not writable", "set XDG_CACHE_HOME")
-    elif free < _LEAST_FREE:
-        yield Check("cache", "problem", f"{folder}: {free >> 20} MB are free", "make room")
-    else:
-        yield Check("cache", "ok", f"{folder}, {free >> 30} GB free")
+        if os.access(folder, os.W_OK):
+            wrong, advice = "", "make room"
+    if not wrong and free < _LEAST_FREE:
+        wrong = f"{folder}: {free >> 20} MB are free"
+    yield _check("cache", f"{folder}, {free >> 30} GB free", wrong, advice)
     if archive is None:
         return
     from toolkit.archive.archive import open_existing

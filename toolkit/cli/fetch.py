@@ -11,16 +11,22 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 from typer.core import TyperGroup
 
 from toolkit.cli.console import RowProgress, fail, plain_message, report_errors
 from toolkit.cli.files import check_path, write_frame, write_json_lines
-from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, with_options
+from toolkit.cli.options import (
+    JSON_OPTION,
+    SOURCE_OPTIONS,
+    flag_option,
+    keyword_option,
+    open_session,
+    with_options,
+)
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex
 from toolkit.contract.operations import FETCHED, Operation, Parameter, known_operation
 from toolkit.contract.requests import describe_cost
@@ -55,13 +61,10 @@ class OperationGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class NumberForm(StrEnum):
-    """The forms of number columns."""
-
-    float = "float"
-    exact = "exact"
-    text = "text"
-
+NUMBERS_OPTION: Final = keyword_option(
+    "numbers", Literal["float", "exact", "text"], "Form of number columns.", "float"
+)
+_MAX_ROWS: Final = "Most rows to return; by default all."
 
 _TYPES: Final[dict[str, Any]] = {
     "addresses": list[str],
@@ -83,12 +86,9 @@ def add_operations(
     def command_of(operation: Operation) -> Callable[..., None]:
         own = [_parameter_option(operation, parameter) for parameter in operation.parameters]
         if operation.paging != "none":
-            help = "Most rows to return; by default all."
-            own.append(keyword_option("max_rows", int | None, help))
-        help = "Form of number columns."
-        own.append(keyword_option("numbers", NumberForm, help, NumberForm.float))
+            own.append(keyword_option("max_rows", int | None, _MAX_ROWS))
 
-        @with_options(*own, *options)
+        @with_options(*own, NUMBERS_OPTION, *options)
         def call(**values: Any) -> None:
             command(operation, values)
 
@@ -126,29 +126,27 @@ def fetch_function(operation: Operation) -> Callable[..., Any]:
     return FUNCTIONS[operation.type]
 
 
-def fetch_arguments(operation: Operation, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the fetch function, out of all options.
+def _fetch_arguments(
+    operation: Operation, options: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the subjects if there are several for a function of one, and the other arguments.
 
     A missing argument ends the command.
     """
     names = [parameter.python for parameter in operation.parameters] + ["max_rows", "numbers"]
-    arguments: dict[str, Any] = {}
-    for name in names:
-        value = options.get(name)
-        if value is not None and value != []:
-            arguments[name] = value.value if isinstance(value, StrEnum) else value
+    given = {name: options.get(name) for name in names}
+    arguments = {name: value for name, value in given.items() if value not in (None, [])}
     for parameter in operation.parameters:
-        if parameter.kind == "usd" and parameter.python in arguments:
-            arguments[parameter.python] = parse_usd(parameter.python, arguments[parameter.python])
-        if not parameter.required or parameter.python in arguments:
-            continue
-        if parameter.unless and parameter.unless in arguments:
-            continue
-        other = f" or --{parameter.unless}" if parameter.unless else ""
-        fail(f"{operation.type} needs --{parameter.python.replace('_', '-')}{other}", code=2)
-    if is_repeatable(operation) and len(arguments.get(names[0], [])) == 1:
-        arguments[names[0]] = arguments[names[0]][0]
-    return arguments
+        name = parameter.python
+        if parameter.kind == "usd" and name in arguments:
+            arguments[name] = parse_usd(name, arguments[name])
+        if parameter.required and not {name, parameter.unless} & arguments.keys():
+            other = f" or --{parameter.unless}" if parameter.unless else ""
+            fail(f"{operation.type} needs --{name.replace('_', '-')}{other}", code=2)
+    subjects = arguments.pop(names[0], []) if is_repeatable(operation) else []
+    if len(subjects) == 1:
+        arguments[names[0]] = subjects.pop()
+    return subjects, arguments
 
 
 def parse_usd(name: str, text: str) -> float:
@@ -163,13 +161,6 @@ def is_repeatable(operation: Operation) -> bool:
     """Return whether `tk.many` can fetch the operation for many subjects."""
     parameters = operation.parameters
     return bool(parameters) and parameters[0].required and parameters[0].kind in ("address", "text")
-
-
-def has_many_subjects(operation: Operation, arguments: Mapping[str, Any]) -> bool:
-    """Return whether there are several subjects for a function that takes one."""
-    return is_repeatable(operation) and isinstance(
-        arguments.get(operation.parameters[0].python), list
-    )
 
 
 fetch_app = typer.Typer(
@@ -198,22 +189,11 @@ _FETCH_OPTIONS: Final = (
         "--out",
         "-o",
     ),
-    keyword_option(
-        "partial", bool, "Write the received rows even if others are missing.", False, "--partial"
-    ),
-    keyword_option("as_json", bool, "Print provenance as JSON on stdout.", False, "--json"),
+    flag_option("partial", "Write the received rows even if others are missing."),
+    flag_option("as_json", "Print provenance as JSON on stdout.", "--json"),
 )
 
-_PLAN_OPTIONS: Final = (
-    keyword_option(
-        "probe",
-        bool,
-        "Request a page or two, which costs points, and estimate from them.",
-        False,
-        "--probe",
-    ),
-    keyword_option("as_json", bool, "Print JSON.", False, "--json"),
-)
+_PROBE: Final = "Request a page or two, which costs points, and estimate from them."
 
 
 def _fetch_operation(operation: Operation, options: dict[str, Any]) -> None:
@@ -256,12 +236,11 @@ def _fetch_frames(
             return {"": result}
         return dict(zip((table.name for table in operation.tables), result, strict=True))
 
-    arguments = fetch_arguments(operation, options)
+    subjects, arguments = _fetch_arguments(operation, options)
     function = fetch_function(operation)
     with open_session(options, progress=RowProgress) as session:
         try:
-            if has_many_subjects(operation, arguments):
-                subjects = arguments.pop(operation.parameters[0].python)
+            if subjects:
                 result = tk.many(function, subjects, session=session, **arguments)
             else:
                 result = function(**arguments, session=session)
@@ -322,8 +301,8 @@ def _print_provenance(frames: "dict[str, pd.DataFrame]", as_json: bool) -> None:
 
 
 def _plan_operation(operation: Operation, options: dict[str, Any]) -> None:
-    arguments = fetch_arguments(operation, options)
-    if has_many_subjects(operation, arguments):
+    subjects, arguments = _fetch_arguments(operation, options)
+    if subjects:
         fail("toolkit plan takes only one subject: plan them one by one", code=2)
     with report_errors():
         import toolkit as tk
@@ -336,7 +315,9 @@ def _plan_operation(operation: Operation, options: dict[str, Any]) -> None:
 
 
 add_operations(fetch_app, _fetch_operation, *_FETCH_OPTIONS, *SOURCE_OPTIONS)
-add_operations(plan_app, _plan_operation, *_PLAN_OPTIONS, *SOURCE_OPTIONS)
+add_operations(
+    plan_app, _plan_operation, flag_option("probe", _PROBE), JSON_OPTION, *SOURCE_OPTIONS
+)
 
 
 @with_options(*SOURCE_OPTIONS)

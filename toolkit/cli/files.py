@@ -76,12 +76,8 @@ def write_json_lines(
             file.write(encode({**(extra or {}), **row}) + b"\n")
 
 
-def _write_parquet(frame: "pd.DataFrame", file: BinaryIO) -> None:
-    frame.to_parquet(file, index=False)
-
-
 WRITERS: Final[dict[str, Callable[["pd.DataFrame", BinaryIO], None]]] = {
-    ".parquet": _write_parquet,
+    ".parquet": lambda frame, file: frame.to_parquet(file, index=False),
     ".csv": write_csv,
     ".xlsx": write_excel,
     ".jsonl": write_json_lines,

@@ -2,9 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 import typer
 
@@ -16,18 +15,11 @@ if TYPE_CHECKING:
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
-
-
-class SizeChoice(StrEnum):
-    """The sizes of simulated exchanges."""
-
-    tiny = "tiny"
-    demo = "demo"
-    large = "large"
-
+Size = Literal["tiny", "demo", "large"]
+"""The sizes of simulated exchanges."""
 
 SeedOption = Annotated[int, typer.Option(help="Seed of the simulated exchange.")]
-SizeOption = Annotated[SizeChoice, typer.Option(help="Size of the simulated exchange.")]
+SizeOption = Annotated[Size, typer.Option(help="Size of the simulated exchange.")]
 PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 selects a free port.")]
 RecordingsOption = Annotated[
     Path | None, typer.Option(help="Folder of recorded answers to use instead.")
@@ -40,7 +32,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def keyword_option(
-    name: str, kind: Any, help: str, default: Any = None, *flags: str, callback: Any = None
+    name: str, kind: Any, help: str, default: Any = None, *flags: str
 ) -> inspect.Parameter:
     """Return a parameter for a command that is made at run time.
 
@@ -56,14 +48,19 @@ def keyword_option(
         Its default.
     *flags : str
         The options on the command line; by default ``--`` and the name.
-    callback : callable, optional
-        Checks the value.
     """
-    flags = flags or (f"--{name.replace('_', '-')}",)
-    option = typer.Option(*flags, help=help, callback=callback)
+    option = typer.Option(*(flags or (f"--{name.replace('_', '-')}",)), help=help)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
+
+
+def flag_option(name: str, help: str, flag: str = "") -> inspect.Parameter:
+    """Return the parameter of a flag that is off by default."""
+    return keyword_option(name, bool, help, False, flag or f"--{name}")
+
+
+JSON_OPTION: Final = flag_option("as_json", "Print JSON.", "--json")
 
 
 def with_options(*options: inspect.Parameter) -> Callable[[Command], Command]:
@@ -105,7 +102,7 @@ SOURCE_OPTIONS: Final = (
     ),
     keyword_option("most_points", int | None, "Spend no more points than this."),
     keyword_option("seed", int | None, "Use a simulated exchange with this seed instead."),
-    keyword_option("size", SizeChoice | None, "Use a simulated exchange of this size instead."),
+    keyword_option("size", Size | None, "Use a simulated exchange of this size instead."),
     keyword_option("recordings", Path | None, "Use a folder of recorded answers instead."),
     keyword_option(
         "archive",
@@ -118,7 +115,7 @@ SOURCE_OPTIONS: Final = (
 
 def open_chosen_store(
     seed: SeedOption = 7,
-    size: SizeOption = SizeChoice.demo,
+    size: SizeOption = "demo",
     recordings: RecordingsOption = None,
     archive: ArchiveOption = None,
     *,
@@ -135,7 +132,7 @@ def open_chosen_store(
             return archived_store(archive, strict=strict)
         if recordings is not None:
             return recorded_store(recordings, strict=strict)
-        return simulated_store(seed, size.value, strict=strict)
+        return simulated_store(seed, size, strict=strict)
     except (ArchiveError, ValueError, OSError) as error:
         fail(str(error))
 
@@ -143,29 +140,21 @@ def open_chosen_store(
 LOCAL_OPTIONS: Final = tuple(inspect.signature(open_chosen_store).parameters.values())[:4]
 """The options that select a local source."""
 
-_REFUSED: Final = {
-    **dict.fromkeys(
-        ("base_url", "exchange"), "and a local source are two sources: use only one of them"
-    ),
-    **dict.fromkeys(
-        ("points_per_minute", "most_points"), "works only with a service, not with a local source"
-    ),
-}
-"""Option of a service -> why it cannot be beside a local source."""
+_TWO_SOURCES: Final = "and a local source are two sources: use only one of them"
+_NO_QUOTA: Final = "works only with a service, not with a local source"
 
 
 def open_session(options: Mapping[str, Any], progress: Any = False) -> "Session":
     """Connect to the service or the local source that the options select."""
     names = ("seed", "size", "recordings", "archive")
     local = {name: options[name] for name in names if options.get(name) is not None}
-    for name, words in _REFUSED.items() if local else ():
-        if options.get(name) not in (None, ""):
-            fail(f"--{name.replace('_', '-')} {words}", code=2)
     if local:
+        for name in ("base_url", "exchange", "points_per_minute", "most_points"):
+            if options.get(name) not in (None, ""):
+                words = _NO_QUOTA if "points" in name else _TWO_SOURCES
+                fail(f"--{name.replace('_', '-')} {words}", code=2)
         from toolkit.local_service import local as connect_locally
 
-        if "size" in local:
-            local["size"] = local["size"].value
         session = connect_locally(**local, default=False)
         session.progress = progress
         return session

@@ -1,10 +1,7 @@
 """``toolkit report``: each report is one self-contained HTML file."""
 
-import inspect
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -19,25 +16,6 @@ from toolkit.times import to_ms
 report_app = typer.Typer(
     help="Write reports; each is one self-contained HTML file.", no_args_is_help=True
 )
-
-
-def _check_time(option: typer.CallbackParam, time: str | None) -> str | None:
-    try:
-        to_ms(time or 0, now_ms=0)
-    except ValueError as error:
-        fail(f"{option.opts[0]}: {error}", code=2)
-    return time
-
-
-def _check_addresses(option: typer.CallbackParam, addresses: list[str] | None) -> list[str] | None:
-    for address in addresses or ():
-        if not is_address(address):
-            fail(
-                f"{option.opts[0]}: {address!r} is not an address. "
-                "An address is 0x and 40 hex digits",
-                code=2,
-            )
-    return addresses
 
 
 _COMMON: Final = (
@@ -136,38 +114,43 @@ _REPORTS: Final = {
 }
 
 
-def _report_options(report: _Report) -> Iterator[inspect.Parameter]:
-    """Yield the options of a report. They are checked before a kernel starts, which is slow."""
-    for name, help in report.options.items():
-        if name == "dex":
-            yield keyword_option(name, str, help, "")
-        else:
-            check = None if name == "coin" else _check_addresses
-            yield keyword_option(name, list[str] | None, help, callback=check)
-    help = 'First time, for example 2025-09-01 or "7d".'
-    yield keyword_option("start", str, help, report.start, callback=_check_time)
-    help = "Last time; by default the present."
-    yield keyword_option("end", str | None, help, callback=_check_time)
-
-
 def _add_report(name: str, report: _Report) -> None:
     first = next(iter(report.options))
+    options = [
+        keyword_option(option, str if option == "dex" else list[str] | None, help)
+        for option, help in report.options.items()
+    ]
+    help = 'First time, for example 2025-09-01 or "7d".'
+    options.append(keyword_option("start", str, help, report.start))
+    options.append(keyword_option("end", str | None, "Last time; by default the present."))
 
     @report_app.command(name, help=report.help)
-    @with_options(*_report_options(report), *_COMMON)
+    @with_options(*options, *_COMMON)
     def command(**values: Any) -> None:
+        _check_values(values)
         if report.live_needs and (values["live"] or values["exchange"]) and not values[first]:
             fail(f"--live and --exchange need {report.live_needs}", code=2)
-        shared = {
-            report.names.get(option, option): values[option] or None
-            for option in (*report.options, "end")
-        }
-        shared["start"] = values["start"] or 0
+        shared = {report.names.get(each, each): values[each] or None for each in report.options}
+        shared |= {"start": values["start"] or 0, "end": values["end"] or None}
         parameters = [shared]
         if report.is_of_one:  # each subject once
             subjects = dict.fromkeys(values[first] or [report.subject])
             parameters = [{**shared, first: subject} for subject in subjects]
         _write_reports(name.replace("-", "_"), parameters, values)
+
+
+def _check_values(values: Mapping[str, Any]) -> None:
+    """End the command if an address or a time is wrong, before a kernel starts, which is slow."""
+    for option in ("user", "address"):
+        for address in values.get(option) or ():
+            if not is_address(address):
+                advice = "An address is 0x and 40 hex digits"
+                fail(f"--{option}: {address!r} is not an address. {advice}", code=2)
+    for option in ("start", "end"):
+        try:
+            to_ms(values[option] or 0, now_ms=0)
+        except ValueError as error:
+            fail(f"--{option}: {error}", code=2)
 
 
 for _name, _report in _REPORTS.items():
@@ -211,7 +194,7 @@ def _source_code(values: Mapping[str, Any]) -> str:
         if not folder.is_dir():
             fail(f"there is no folder {folder}: check --recordings", code=2)
         return source_expression(recordings=folder)
-    return source_expression(seed=values["seed"], size=values["size"].value)
+    return source_expression(seed=values["seed"], size=values["size"])
 
 
 def _write_reports(
@@ -221,6 +204,8 @@ def _write_reports(
 
     Print the headlines of a single report, or the path or the error of each of several.
     """
+    from rich.console import Console
+
     from toolkit.errors import ReportFailed
     from toolkit.reports import build
 
@@ -238,8 +223,13 @@ def _write_reports(
     name = Path(notebook).stem
     out = out or Path("build/report") / f"{name.replace('_', '-')}.html"
     try:
-        with _cell_progress(name) as on_cell:
-            page = build.build(notebook, source, parameters[0], code=code, on_cell=on_cell)
+        # A pipe or a file gets nothing of it.
+        with Console(stderr=True).status(f"{name}: starting a kernel") as status:
+
+            def show_cell(cell: int, cells: int) -> None:
+                status.update(f"{name}: cell {cell} of {cells}")
+
+            page = build.build(notebook, source, parameters[0], code=code, on_cell=show_cell)
         path = build.write_page(page.html, out)
         printed = build.print_pdf(path) if pdf else None
     except ReportFailed as error:
@@ -256,15 +246,3 @@ def _write_reports(
     typer.echo(f"digest: {build.page_digest(page.html)}")
     if printed is not None:
         typer.echo(f"pdf: {printed}")
-
-
-@contextmanager
-def _cell_progress(name: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function that shows the current cell; yield None if stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{name}: starting a kernel") as status:
-        yield lambda cell, cells: status.update(f"{name}: cell {cell} of {cells}")

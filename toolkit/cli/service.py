@@ -16,7 +16,6 @@ from toolkit.cli.options import (
     PortOption,
     RecordingsOption,
     SeedOption,
-    SizeChoice,
     SizeOption,
     open_chosen_store,
 )
@@ -43,7 +42,7 @@ def serve(
         ),
     ] = None,
     seed: SeedOption = 7,
-    size: SizeOption = SizeChoice.demo,
+    size: SizeOption = "demo",
     recordings: RecordingsOption = None,
     archive: ArchiveOption = None,
     clock: Annotated[
@@ -137,7 +136,7 @@ def lab(
     port: PortOption = 0,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
     seed: SeedOption = 7,
-    size: SizeOption = SizeChoice.demo,
+    size: SizeOption = "demo",
     folder: Annotated[
         Path,
         typer.Option(help="Folder of notebooks. If ./notebooks does not exist, it is made."),
@@ -181,7 +180,7 @@ def notebooks(
 
 def world(
     seed: SeedOption = 7,
-    size: SizeOption = SizeChoice.demo,
+    size: SizeOption = "demo",
     as_json: JsonOption = False,
 ) -> None:
     """Print a summary of a simulated exchange."""

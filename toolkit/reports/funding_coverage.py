@@ -7,9 +7,10 @@ which rows there must be.
 from typing import Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from toolkit.reports.report_frames import is_perp
+from toolkit import prepare
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.funding import payment_hours, payment_spans
 from toolkit.times import HOUR
 
 _UNITS: Final = 1e6  # sizes of perps have at most six decimals
@@ -38,53 +39,34 @@ class FundingCoverage(NamedTuple):
         return self.held == self.covered and self.beyond == 0 and self.carried == 0
 
 
-def compare_funding(fills: pd.DataFrame, funding: pd.DataFrame, end_ms: int) -> FundingCoverage:
+def compare_funding(fills: "Frame | prepare.Fills", funding: Frame, end_ms: int) -> FundingCoverage:
     """Compare funding rows with the positions from the fills.
 
-    - ``fills``: all fills of one account in order of execution
+    - ``fills``: all fills of one account
     - ``funding``: its funding rows of the same period
     - ``end_ms``: end of the period, inclusive
 
     A position is known from the first fill of its coin on, not before. A row that sums n payments
     covers n hours (docs/live_service.md, section 5); its size is that of the last hour.
     """
-    fills = fills[is_perp(fills["coin"])].reset_index(drop=True)
-    funding = funding.reset_index(drop=True)
-    start, size = (_UNITS * fills[name].astype("float64") for name in ("start_position", "sz"))
-    steps = _read_hours(fills).assign(
-        start=start.round(), after=(start + size.where(fills["side"] == "B", -size)).round()
-    )
-    steps = steps.sort_values("time", kind="stable", ignore_index=True)
-    coins = steps.groupby("coin")
-    until = coins["time"].shift(-1, fill_value=end_ms)
-    hours = until // HOUR - steps["time"] // HOUR
-    paid = _read_hours(funding).assign(szi=(_UNITS * funding["szi"].astype("float64")).round())
-    count = np.ones(len(paid), np.int64)
-    if "n_samples" in funding:
-        count = np.fmax(funding["n_samples"].fillna(1).to_numpy(np.int64), 1)
-    paid = paid.loc[paid.index.repeat(count)].reset_index(drop=True)
-    back = np.arange(len(paid)) - np.repeat(np.cumsum(count) - count, count)
-    paid = paid.assign(time=(paid["time"] // HOUR - back) * HOUR, earlier=back > 0)
+    steps, table = prepare.fills(fills).steps, Table(funding, "funding")
+    position = np.where(steps.spot, 0.0, np.rint(_UNITS * steps.sizes(steps.end)))
+    until = np.where(steps.last, end_ms, np.roll(steps.ms, -1)) // HOUR
+    hours, chain, _ = payment_hours(table, steps, np.ones(len(table), bool))
+    spans = payment_spans(table)
+    is_earlier = np.ones(len(hours), bool)
+    is_earlier[np.cumsum(spans) - spans] = False
+    size = np.repeat(np.rint(_UNITS * table.number("szi", np.nan)), spans)
     # ASSUMED: A fill in the same millisecond as a funding payment is executed after the payment.
-    paid = pd.merge_asof(
-        paid.sort_values("time", kind="stable"),
-        steps.assign(known=True),
-        on="time",
-        by="coin",
-        allow_exact_matches=False,
-    )
-    matched = paid["known"].notna() & (paid["after"] != 0) & (paid["time"] <= end_ms)
-    same = paid["earlier"] | (paid["szi"] == paid["after"])
+    key = max(end_ms, steps.ms.max(initial=0), HOUR * hours.max(initial=0)) + 1
+    before = np.searchsorted(steps.chain * key + steps.ms, chain * key + hours * HOUR) - 1
+    is_known = np.append(steps.chain, -1)[before] == chain
+    at = np.where(is_known, np.append(position, 0.0)[before], 0.0)
+    matched = (at != 0) & (hours * HOUR <= end_ms)
     return FundingCoverage(
-        held=int(hours[steps["after"] != 0].sum()),
+        held=int((until - steps.ms // HOUR)[position != 0].sum()),
         covered=int(matched.sum()),
-        agreeing=int((matched & same).sum()),
-        beyond=int((~matched & ~paid["earlier"]).sum()),
-        carried=int(np.count_nonzero(coins["start"].nth(0))),
+        agreeing=int((matched & (is_earlier | (size == at))).sum()),
+        beyond=int((~matched & ~is_earlier).sum()),
+        carried=int(np.count_nonzero((~steps.spot & (steps.start != 0))[steps.heads])),
     )
-
-
-def _read_hours(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the coins and the times in milliseconds of a frame."""
-    ms = frame["time"].dt.as_unit("ms").astype("int64")
-    return pd.DataFrame({"coin": frame["coin"].astype("str"), "time": ms})

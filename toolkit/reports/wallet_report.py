@@ -64,7 +64,7 @@ class WalletResults:
         self.unplaced_perps = int((position & report_frames.is_perp(fills["coin"])).sum())
         self.coverage, self.funding = None, paid
         if paid is not None and not self.unplaced_perps:
-            self.coverage = compare_funding(fills, paid, account.end_ms)
+            self.coverage = compare_funding(account.prepared, paid, account.end_ms)
         if paid is not None and paid.empty and (self.coverage is None or self.coverage.held):
             self.funding = None
         self.total = total = self.attribution().iloc[0]
