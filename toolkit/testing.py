@@ -56,7 +56,6 @@ FAULTS: Final[Mapping[str, str]] = {
 """Name of a fault -> what happens."""
 
 _OTHER_PAGES: Final = ("page dropped", "page repeated", "cursor ignored")
-_GATEWAY: Final = ("web page", "refused")
 _BREAKS: Final = {
     "reset": httpx.ReadError,
     "cut": httpx.RemoteProtocolError,
@@ -243,8 +242,12 @@ class FaultyTransport(httpx.BaseTransport):
         """Return a damaged answer, or a failure to raise, or None if the fault is not possible."""
         if name in _OTHER_PAGES:
             return self._ask_other_page(name, request, pages)
-        if name in _GATEWAY or _status_of(name):
-            return _answer_as_gateway(name, request)
+        if name == "refused":  # the request does not reach the service
+            return httpx.ConnectError("injected fault: refused", request=request)
+        if name == "web page" or _status_of(name):
+            page = {"html": "<!DOCTYPE html><html>Just a moment...</html>"}
+            fault: dict[str, Any] = {"json": {"error": f"injected fault: {name}"}}
+            return httpx.Response(_status_of(name) or 200, **(fault if _status_of(name) else page))
         answer = self._ask(request, pages[-1])
         content = b"".join(answer.iter_raw())
         if answer.status_code != 200 or len(content) < _SHORTEST:
@@ -252,11 +255,10 @@ class FaultyTransport(httpx.BaseTransport):
         if error_type := _BREAKS.get(name):
             error = error_type(f"injected fault: {name}", request=request)
             return error if name == "reset" else _streamed(answer, _broken_off(content, error))
-        if name == "slow":
-            return _streamed(answer, self._pieces(content))
         is_binary = "json" not in answer.headers.get("content-type", "")
         changed = _change_content(name, content, draw, is_binary=is_binary)
-        return None if changed is None else _streamed(answer, [changed])
+        pieces = self._pieces(content) if name == "slow" else changed and [changed]
+        return _streamed(answer, pieces) if pieces else None
 
     def _ask_other_page(
         self, name: str, request: httpx.Request, pages: Sequence[Body]
@@ -334,15 +336,6 @@ def _broken_off(content: bytes, error: httpx.TransportError) -> Iterator[bytes]:
     """Yield the first half of a body, then raise."""
     yield content[: len(content) // 2]
     raise error
-
-
-def _answer_as_gateway(name: str, request: httpx.Request) -> httpx.Response | httpx.TransportError:
-    """Return what comes if the request does not reach the service."""
-    if name == "refused":
-        return httpx.ConnectError("injected fault: refused", request=request)
-    if name == "web page":
-        return httpx.Response(200, html="<!DOCTYPE html><html>Just a moment...</html>")
-    return httpx.Response(_status_of(name), json={"error": f"injected fault: {name}"})
 
 
 def _decode_rows(content: bytes) -> tuple[Any, list[Any]] | None:

@@ -172,7 +172,6 @@ def _answer_check(base_url: str | None, exchange: str | None) -> Check:
 
     try:
         with tk.connect(base_url, exchange=exchange, attempts=1, default=False) as session:
-            found = f"{session.api.points_per_minute:,} points a minute, without a key"
             if session.api.has_keys:
                 answer = tk.info({"type": "apiUsage", "days": 30}, session=session)
                 usage: Any = tk.frame("apiUsage", answer)
@@ -180,6 +179,7 @@ def _answer_check(base_url: str | None, exchange: str | None) -> Check:
                 found = f"{tokens:,.6g} tokens in 30 days, {session.api.token_usd(tokens):,.2f} USD"
             else:
                 tk.info({"type": "exchangeStatus"}, session=session)
+                found = f"{session.api.points_per_minute:,} points a minute, without a key"
             return Check("answer", "ok", f"{session.base_url} answers; {found}")
     except (tk.ToolkitError, ValueError) as error:
         advice = "check --base-url and the key; the exchange's own API is --base-url hyperliquid"

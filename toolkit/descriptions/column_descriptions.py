@@ -68,29 +68,17 @@ _RETURNS: Final = re.compile(r"\nReturns\n-+\n[^\n]*\n(.*?)(?=\n\w[\w ]*\n-{3,}|
 _FRAME: Final = re.compile(r"^(\w+) : DataFrame.*\n((?: +.*\n|\n)*)", re.M)
 _ITEM: Final = re.compile(r"``([^`]+)``(?: \w+)?: (.+?)[.;]?")
 
-_UNIT_OF_SUFFIX: Final = {
-    "usd": "USD",
-    "usdc": "USD",
-    "bps": "basis points",
-    "px": "USD per unit",
-    "vwap": "USD per unit",
-    "twap": "USD per unit",
-    "hours": "hours",
-    "days": "days",
-    "seconds": "seconds",
-    "secs": "seconds",
-    "share": "fraction",
-    "ratio": "fraction",
-    "rate": "fraction",
-    "apr": "fraction",
-    "apy": "fraction",
-    "return_": "fraction",
-    "retention": "fraction",
-    "ntl": "USD",
-    "sz": "units of the coin",
-    "size": "units of the coin",
-    "position": "units of the coin",
+_SUFFIXES: Final = {
+    "USD": ("usd", "usdc", "ntl"),
+    "basis points": ("bps",),
+    "USD per unit": ("px", "vwap", "twap"),
+    "hours": ("hours",),
+    "days": ("days",),
+    "seconds": ("seconds", "secs"),
+    "fraction": ("share", "ratio", "rate", "apr", "apy", "return_", "retention"),
+    "units of the coin": ("sz", "size", "position"),
 }
+_UNIT_OF_SUFFIX: Final = {suffix: unit for unit, each in _SUFFIXES.items() for suffix in each}
 _UNIT_IN_WORDS: Final = (
     (re.compile(r"\bin USD\b"), "USD"),
     (re.compile(r"\bin basis points\b"), "basis points"),

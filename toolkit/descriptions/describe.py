@@ -86,19 +86,12 @@ def describe(
     number of rows with an amount. A row that sums several payments (n_samples) is one row
     """
     if what is None:
-        return Description(
-            [
-                {
-                    "function": operation.function,
-                    "operation": operation.type,
-                    "points": operation.points,
-                    "add_on": operation.add_on,
-                    "since": operation.since or None,
-                    "summary": operation.summary,
-                }
-                for operation in FETCHED.values()
-            ]
-        )
+        header = ["function", "operation", "points", "add_on", "since", "summary"]
+        rows = [
+            (each.function, each.type, each.points, each.add_on, each.since or None, each.summary)
+            for each in FETCHED.values()
+        ]
+        return Description(rows, columns=header)
     if isinstance(what, tuple):
         names = getattr(what, "_fields", None)
         if names is None or not all(isinstance(frame, pd.DataFrame) for frame in what):

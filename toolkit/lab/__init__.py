@@ -50,40 +50,35 @@ def run_lab(
     """
     with explain_missing("lab"):
         import jupyterlab  # noqa: F401 - it runs as a program of its own
+
+        from toolkit.lab.contents import NOTE, FolderAndNote
     key = secrets.token_urlsafe(24)
+    notebooks = sorted(folder.glob("*.ipynb"))[:_MOST_TABS]
     with (
         run_server(application_of(store, KeyQuotas([AcceptedKey("lab", key)]))) as address,
         TemporaryDirectory(prefix="toolkit-lab-") as private,
     ):
+        # The notebooks and the note need files of this session only.
+        note, workspaces = Path(private) / "note.md", Path(private) / "workspaces"
+        note.write_text(make_note(store.about, address, notebooks), encoding="utf-8")
+        save_workspace(workspaces, [path.name for path in notebooks], NOTE)
+        contents = f"{FolderAndNote.__module__}.{FolderAndNote.__name__}"
         command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}"]
         command += ["--ServerApp.ip=127.0.0.1"]  # `localhost` may mean another address
         command += [f"--ServerApp.port={port}"] if port else []
         command += [] if browser else ["--no-browser"]
         # Without this option JupyterLab refuses to run as root, which is usual in a container.
         command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        command += _content_options(folder, Path(private), store, address)
+        command += [
+            f"--LabApp.workspaces_dir={workspaces}",
+            f"--LabApp.extra_labextensions_path={Path(__file__).with_name('extension')}",
+            f"--ServerApp.contents_manager_class={contents}",
+            f"--{FolderAndNote.__name__}.note={note}",
+        ]
         environment = {**os.environ, "TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": key}
         end = to_iso(store.about["now_ms"])[:10]
         announce(_READY.format(folder=folder, label=store.about["label"], address=address, end=end))
         return _run_until_end(command, environment)
-
-
-def _content_options(folder: Path, private: Path, store: Store, address: str) -> list[str]:
-    """Return the options for the notebooks and the note; they need files of this session only."""
-    from toolkit.lab.contents import NOTE, FolderAndNote
-
-    notebooks = sorted(folder.glob("*.ipynb"))[:_MOST_TABS]
-    note = private / "note.md"
-    note.write_text(make_note(store.about, address, notebooks), encoding="utf-8")
-    workspaces = private / "workspaces"
-    save_workspace(workspaces, [path.name for path in notebooks], NOTE)
-    contents = f"{FolderAndNote.__module__}.{FolderAndNote.__name__}"
-    return [
-        f"--LabApp.workspaces_dir={workspaces}",
-        f"--LabApp.extra_labextensions_path={Path(__file__).with_name('extension')}",
-        f"--ServerApp.contents_manager_class={contents}",
-        f"--{FolderAndNote.__name__}.note={note}",
-    ]
 
 
 def _run_until_end(command: list[str], environment: dict[str, str]) -> int:

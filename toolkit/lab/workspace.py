@@ -123,14 +123,11 @@ def make_layout(notebooks: list[str], note: str) -> dict[str, Any]:
     ]
     sizes = [0.7, 0.3] if tabs else [1.0]
     dock = {"type": "split-area", "orientation": "horizontal", "sizes": sizes, "children": areas}
-    layout: dict[str, Any] = {
-        "main": {"dock": dock, "current": [*tabs, beside][0]},
-        "left": {"collapsed": True, "widgets": []},
-        "right": {"collapsed": True, "widgets": []},
-    }
-    opened = {
+    hidden = {"collapsed": True, "widgets": []}
+    main = {"dock": dock, "current": [*tabs, beside][0]}
+    opened: dict[str, Any] = {
         tab: {"data": {"path": path, "factory": "Notebook", **_NO_KERNEL}}
         for tab, path in zip(tabs, notebooks, strict=True)
     }
-    shown = {beside: {"data": {"path": note, "factory": "Markdown Preview"}}}
-    return {"layout-restorer:data": layout, **opened, **shown}
+    opened[beside] = {"data": {"path": note, "factory": "Markdown Preview"}}
+    return {"layout-restorer:data": {"main": main, "left": hidden, "right": hidden}, **opened}

@@ -137,10 +137,7 @@ class Comparison:
 
 
 def fetch_comparison(
-    session: Session,
-    users: Sequence[str] | None,
-    start: Time = 0,
-    end: Time | None = None,
+    session: Session, users: Sequence[str] | None, start: Time = 0, end: Time | None = None
 ) -> Comparison:
     """Fetch the frames of several accounts, and return the results of their comparison.
 

@@ -38,12 +38,9 @@ def _tell_maker(results: WalletResults) -> Iterator[Sentence]:
     if fills["crossed"].isna().any() or not notional.sum():
         return
     share = float(notional[~fills["crossed"].astype("bool")].sum() / notional.sum())
-    if share == 0:
-        yield say("None of its volume rested in the book.")
-    elif share < _MAKER:
-        text = "Of its volume, {share:share} rested in the book before others traded against it."
-        yield say(text, share=share)
     if share < _MAKER:
+        text = "Of its volume, {share:share} rested in the book before others traded against it."
+        yield say(text if share else "None of its volume rested in the book.", share=share)
         return
     text = (
         "The account made prices: {share:share} of its volume rested in the book before others "
@@ -81,12 +78,10 @@ def match_within_hours(fills: pd.DataFrame) -> tuple[float, float]:
     fills = fills[is_perp(fills["coin"])].dropna(subset=["px", "sz"])
     px, sz = (fills[name].astype("float64") for name in ("px", "sz"))
     keys = [fills["coin"], fills["time"].dt.floor("h").rename("hour"), fills["side"]]
-    sums = pd.DataFrame({"sz": sz, "usd": px * sz}).groupby(keys).sum()
-    bought, sold = (sums[sums.index.get_level_values("side") == side] for side in ("B", "A"))
-    names, ends = ["coin", "hour"], ("", "_sold")
-    both = bought.droplevel("side").merge(sold.droplevel("side"), on=names, suffixes=ends)
-    matched = both[["sz", "sz_sold"]].min(axis=1)
-    paid, received = (matched * both[f"usd{end}"] / both[f"sz{end}"] for end in ends)
+    sums: Any = pd.DataFrame({"sz": sz, "usd": px * sz}).groupby(keys).sum().unstack()
+    both = sums.reindex(columns=pd.MultiIndex.from_product([["sz", "usd"], ["B", "A"]])).dropna()
+    sizes = both["sz"]
+    paid, received = (sizes.min(axis=1) * both["usd"][side] / sizes[side] for side in ("B", "A"))
     return float(paid.sum()), float((received - paid).sum())
 
 
@@ -258,18 +253,17 @@ def _tell_taker(rows: pd.DataFrame) -> Iterator[Sentence]:
     method, words = rows["liquidation_method"], rows["dir"].astype("str")
     # These words mark liquidations by the backstop (docs/live_service.md, section 2).
     is_backstop = method.isin(["backstop"]) | (method.isna() & words.str.startswith(LIQUIDATED))
-    if (is_backstop | method.isin(["market"])).all():
+    if not (is_backstop | method.isin(["market"])).all():
+        return
+    text = "Orders in the book closed all that was liquidated; the backstop took nothing."
+    if is_backstop.all():
+        text = "The backstop took over all that was liquidated; orders in the book closed nothing."
+    elif is_backstop.any():
         text = (
             "The backstop took {backstop:share} of what was liquidated, and orders in the book "
             "closed the rest."
         )
-        if is_backstop.all():
-            text = (
-                "The backstop took over all that was liquidated; orders in the book closed nothing."
-            )
-        elif not is_backstop.any():
-            text = "Orders in the book closed all that was liquidated; the backstop took nothing."
-        yield say(text, backstop=rows["usd"][is_backstop].sum() / rows["usd"].sum())
+    yield say(text, backstop=rows["usd"][is_backstop].sum() / rows["usd"].sum())
 
 
 def _tell_largest_order(rows: pd.DataFrame) -> Iterator[Sentence]:
@@ -281,35 +275,30 @@ def _tell_largest_order(rows: pd.DataFrame) -> Iterator[Sentence]:
     order = orders.sort_values(["usd", "time"], ascending=[False, True], kind="stable").iloc[0]
     if order["entry_usd"] > 0:
         move = order["usd"] / order["entry_usd"] - 1
-        words = {
-            "closed_side": "long" if order["side"] == "A" else "short",
-            "at": f"{order['time']:%Y-%m-%d %H:%M}",
-            "place": "below" if move < 0 else "above",
-        }
         yield say(
             "The largest order closed a {closed_side} of {usd:dollars} USD in {coin} on {at} UTC, "
             "{distance:share} {place} its entry price.",
+            closed_side="long" if order["side"] == "A" else "short",
+            at=f"{order['time']:%Y-%m-%d %H:%M}",
+            place="below" if move < 0 else "above",
             distance=abs(move),
             **order,
-            **words,
         )
 
 
 def _tell_margin(ledger: pd.DataFrame, begin: pd.Timestamp) -> Iterator[Sentence]:
     """Yield the margin that the ledger states, if exactly one row is of this liquidation."""
     own = ledger[(ledger["type"] == "liquidation") & (ledger["time"] == begin)]
-    stated = own.dropna(subset=["account_value", "liquidated_ntl_pos", "leverage_type"])
-    if not len(own) == len(stated) == 1:
+    names = ["account_value", "liquidated_ntl_pos", "leverage_type"]
+    if len(own) != 1 or own[names].isna().to_numpy().any():
         return
-    row = stated.iloc[0]
-    value, usd = float(row["account_value"]), float(row["liquidated_ntl_pos"])
+    value, usd, mode = own[names].iloc[0]
     if value > 0 and usd > 0:
         text = (
             "At the liquidation, {value:dollars} USD of {mode} margin remained for positions of "
             "{usd:dollars} USD: a leverage of {times:times}."
         )
-        mode = str(row["leverage_type"]).lower()
-        yield say(text, value=value, mode=mode, usd=usd, times=usd / value)
+        yield say(text, value=value, mode=mode.lower(), usd=usd, times=usd / value)
 
 
 def _sum_net(account: Account, fills: pd.DataFrame, ledger: pd.DataFrame) -> float:
@@ -317,6 +306,5 @@ def _sum_net(account: Account, fills: pd.DataFrame, ledger: pd.DataFrame) -> flo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingAmounts)  # then nothing is said
         row = pnl.attribution(fills, None, ledger, account=account.address).iloc[0]
-    if any(row[name] for name in ("missing_amounts", "unpriced_fees", "unknown_flows")):
-        return float("nan")
-    return float(row["net"] + row["ledger"])
+    is_known = not row[["missing_amounts", "unpriced_fees", "unknown_flows"]].any()
+    return float(row["net"] + row["ledger"]) if is_known else float("nan")

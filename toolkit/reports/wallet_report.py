@@ -57,9 +57,8 @@ class WalletResults:
         self.account, self.marks = account, marks
         self._attributions: dict[str | None, pd.DataFrame] = {}
         fills, paid = account.fills, account.funding
-        closed, fee, position = (
-            fills[name].isna() for name in ("closed_pnl", "fee", "start_position")
-        )
+        unknown = fills[["closed_pnl", "fee", "start_position"]].isna()
+        closed, fee, position = (unknown[name] for name in unknown)
         self.unvalued = int((closed | fee).sum())
         self.unplaced_perps = int((position & report_frames.is_perp(fills["coin"])).sum())
         self.coverage, self.funding = None, paid
@@ -69,11 +68,11 @@ class WalletResults:
             self.funding = None
         self.total = total = self.attribution().iloc[0]
         self.fees = float(sum(total[name] for name in _FEES[:-1]))
-        covered = {} if self.coverage is None else self.coverage._asdict()
+        covered: dict[str, Any] = {} if self.coverage is None else self.coverage._asdict()
         if covered.get("held"):
             covered["covered_share"] = covered["covered"] / covered["held"]
         volume = float(total["volume"])
-        self.facts: dict[str, Any] = covered | {
+        self.facts = covered | {
             **total,
             "traded": total["fills"],
             "fills": len(fills),
@@ -92,19 +91,16 @@ class WalletResults:
     def attribution(self, by: str | None = None) -> pd.DataFrame:
         """Return the attribution of PnL. By coin it lacks the ledger, whose rows have no coin."""
         if by not in self._attributions:
-            account = self.account
+            account, ends = self.account, dict[str, Any]()
             # Where fills may be missing, funding counts between the first and the last of them.
-            is_whole = "may be missing" not in str(account.fills.attrs["toolkit"].get("history"))
+            if "may be missing" not in str(account.fills.attrs["toolkit"].get("history")):
+                ends = {"start_time": account.start_ms, "end_time": account.end_ms}
+            ledger = None if by == "coin" else account.ledger
             with warnings.catch_warnings():
                 # The report states the missing amounts itself.
                 warnings.simplefilter("ignore", MissingAmounts)
                 self._attributions[by] = pnl.attribution(
-                    account.prepared,
-                    self.funding,
-                    None if by == "coin" else account.ledger,
-                    by=by,
-                    start_time=account.start_ms if is_whole else None,
-                    end_time=account.end_ms if is_whole else None,
+                    account.prepared, self.funding, ledger, by=by, **ends
                 )
         return self._attributions[by].copy(deep=False)
 
@@ -160,8 +156,7 @@ class WalletResults:
         account, states = self.account, self.account.states
         if account.fills.empty or self.unvalued or self.unplaced_perps:
             return pd.DataFrame()
-        frames = (account.prepared, self.funding, account.ledger)
-        parts = None if states is None else (states.accounts, states.positions)
+        frames, parts = (account.prepared, self.funding, account.ledger), states and states[:2]
         return pnl.value(*frames, marks=self.marks, accounts=parts)
 
     @cached_property
@@ -193,10 +188,8 @@ class WalletResults:
                 rows = pnl.round_trips(self.account.prepared, self.funding)
             except MissingColumns:  # fills without amounts or without a price of their token
                 return pd.DataFrame()
-        complete = rows[rows["status"].isin(list(CLOSED_BY)) & rows["net"].notna()]
-        return complete.sort_values(
-            "net", key=abs, ascending=False, kind="stable", ignore_index=True
-        )
+        rows = rows[rows["status"].isin(list(CLOSED_BY)) & rows["net"].notna()]
+        return rows.sort_values("net", key=abs, ascending=False, kind="stable", ignore_index=True)
 
     @cached_property
     def figures(self) -> pd.DataFrame:
@@ -220,7 +213,7 @@ class WalletResults:
             "funding": account.funding,
             "ledger": account.ledger,
             "slippage": account.samples,
-            "positions": None if states is None else states.positions,
+            "positions": states and states.positions,
         }
 
     def title(self) -> blocks.Block:
@@ -232,10 +225,7 @@ class WalletResults:
 
 
 def fetch_results(
-    session: Session,
-    user: str | None,
-    start: Time = 0,
-    end: Time | None = None,
+    session: Session, user: str | None, start: Time = 0, end: Time | None = None
 ) -> WalletResults:
     """Fetch the frames of an account, and return the results of its report.
 

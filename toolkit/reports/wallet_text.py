@@ -19,37 +19,30 @@ _NAMES: Final = {"states": "account value", "samples": "slippage", "latest": "la
 
 def list_headlines(results: WalletResults) -> list[Headline]:
     """Return the headline numbers, the most important first."""
-    facts, show = results.facts, partial(headline, **results.facts)
-    net = show("net PnL", "{net:signed} USD", "closed, less fees, with funding")
-    closed = show("closed PnL", "{closed_pnl:signed} USD", "before fees and funding")
-    fees = show("fees", "{fees:signed} USD", "{rate:bps} bps of volume")
+    facts, of_fills = results.facts, " of {fills:count} fills "
+    net = "net PnL", "{net:signed} USD", "closed, less fees, with funding"
+    closed = "closed PnL", "{closed_pnl:signed} USD", "before fees and funding"
+    fees = "fees", "{fees:signed} USD", "{rate:bps} bps of volume"
     if facts["unvalued"]:
-        note = "{unvalued:count} of {fills:count} fills have no closed PnL or no fee"
-        net = show("net PnL", "not known", note)
+        net = "net PnL", "not known", "{unvalued:count}" + of_fills + "have no closed PnL or no fee"
     elif results.funding is None:
-        net = show("net PnL, without funding", "{net:signed} USD", "closed, less fees")
+        net = "net PnL, without funding", "{net:signed} USD", "closed, less fees"
     if facts["unclosed"]:
-        note = "{unclosed:count} of {fills:count} fills do not state it"
-        closed = show("closed PnL", "not known", note)
+        closed = "closed PnL", "not known", "{unclosed:count}" + of_fills + "do not state it"
     if facts["unpaid"]:
-        note = "{unpaid:count} of {fills:count} fills do not state their fee"
-        fees = show("fees", "not known", note)
+        fees = "fees", "not known", "{unpaid:count}" + of_fills + "do not state their fee"
     elif facts["rate"] is None:
-        fees = show("fees", "{fees:signed} USD", "no volume")
+        fees = "fees", "{fees:signed} USD", "no volume"
     elif facts["rate"] > 0:
-        fees = show("fees", "{fees:signed} USD", "received: rebates, {rate:bps} bps of volume")
-    return [
-        net,
-        closed,
-        fees,
-        _tell_funding(results),
-        show("volume", "{volume:dollars} USD", "{traded:count fill}"),
-        show("cash in, less out", "{ledger:signed} USD", "{updates:count ledger update}"),
-    ]
+        fees = "fees", "{fees:signed} USD", "received: rebates, {rate:bps} bps of volume"
+    volume = "volume", "{volume:dollars} USD", "{traded:count fill}"
+    cash = "cash in, less out", "{ledger:signed} USD", "{updates:count ledger update}"
+    rows = (net, closed, fees, _tell_funding(results), volume, cash)
+    return [headline(*row, **facts) for row in rows]
 
 
-def _tell_funding(results: WalletResults) -> Headline:
-    """Return funding, and how much of it is covered."""
+def _tell_funding(results: WalletResults) -> tuple[str, str, str]:
+    """Return funding, and how much of it is covered, as templates."""
     coverage, value = results.coverage, "{funding:funding}"
     if coverage is None:
         if results.account.funding is None:
@@ -68,7 +61,7 @@ def _tell_funding(results: WalletResults) -> Headline:
         value, note = "not covered", "no funding rows for its position hours"
     else:
         note = "covers {covered_share:share} of position hours"
-    return headline("funding", value, note, **results.facts)
+    return "funding", value, note
 
 
 def list_summaries(results: WalletResults) -> list[Sentence]:
@@ -81,11 +74,11 @@ def list_summaries(results: WalletResults) -> list[Sentence]:
         float(fills["closed_pnl"].astype("float64").abs().sum())
         for fills in (account.fills, *forced)
     )
-    result, closes = [*_tell_result(results)], [*tell_forced_closes(account, *forced)]
-    is_mostly_forced = sum(parts) > whole / 2
-    first, last = (closes, result) if is_mostly_forced or not closes else (result, closes)
-    last += _tell_left_out(account)
-    return [join_sentences(told) for told in (first, last) if told]
+    told = [[*_tell_result(results)], [*tell_forced_closes(account, *forced)]]
+    if sum(parts) > whole / 2 or not told[1]:
+        told.reverse()
+    told[1] += _tell_left_out(account)
+    return [join_sentences(each) for each in told if each]
 
 
 def _tell_result(results: WalletResults) -> Iterator[Sentence]:
@@ -130,8 +123,7 @@ def _tell_result(results: WalletResults) -> Iterator[Sentence]:
 
 def _tell_left_out(account: Account) -> Iterator[Sentence]:
     """Yield what the source does not have, and what it has in part."""
-    left_out: dict[str, str] = {}
-    incomplete: dict[str, str] = {}
+    left_out, incomplete = dict[str, str](), dict[str, str]()
     for name, reason in account.missing.items():
         is_there = getattr(account, name, None) is not None
         (incomplete if is_there else left_out)[_NAMES.get(name, name)] = reason
@@ -145,17 +137,17 @@ def _tell_left_out(account: Account) -> Iterator[Sentence]:
 def describe_coverage(results: WalletResults) -> Iterator[Sentence]:
     """Return how much of the funding is covered, and what follows from it."""
     coverage, tell = results.coverage, partial(say, **results.facts)
-    if results.account.funding is None or coverage is None:
+    if coverage is None:
+        text = (
+            "It is not known how much of the funding is covered: {unplaced_perps:count} of "
+            "{fills:count} fills do not state the position before them."
+        )
         if results.account.funding is None:
-            yield tell(
+            text = (
                 "Funding is not covered: the source does not have it. No number of this report "
                 "counts it as 0."
             )
-        else:
-            yield tell(
-                "It is not known how much of the funding is covered: {unplaced_perps:count} of "
-                "{fills:count} fills do not state the position before them."
-            )
+        yield tell(text)
         return
     if coverage.held == coverage.beyond == 0:
         yield tell(
@@ -214,57 +206,49 @@ def describe_value(results: WalletResults) -> Iterator[Sentence]:
     )
     if row is None:
         yield say("The period begins after the account did, so its rows cannot explain the value.")
-    elif pd.isna(row["residual"]):
+        return
+    text = "Its rows leave {residual:signed} USD of the value unexplained: {causes}."
+    if pd.isna(row["residual"]):
         text = "Its rows do not explain the value; these are not known: {causes}."
-        yield say(text, causes=row["causes"])
     elif not row["residual"]:
-        yield say("Its rows explain the value to the last digit.")
-    else:
-        text = "Its rows leave {residual:signed} USD of the value unexplained: {causes}."
-        causes = row["causes"] or "the cause is not known"
-        yield say(text, residual=row["residual"], causes=causes)
+        text = "Its rows explain the value to the last digit."
+    causes = row["causes"] or "the cause is not known"
+    yield say(text, residual=row["residual"], causes=causes)
 
 
 def list_checks(results: WalletResults) -> list[Headline]:
     """Return the checks: name, result, and meaning of each."""
     audit, row = results.audit, results.reconciliation
-    show = partial(headline, **results.facts, off=results.residual)
-    rows = [
-        show(
-            "Net, less the sum of its parts",
-            "{off:exact} USD",
-            "closed PnL + fees + rebates + funding, to a millionth of a USD",
-        )
-    ]
+    values = results.facts | {"off": results.residual}
+    note = "closed PnL + fees + rebates + funding, to a millionth of a USD"
+    rows = [("Net, less the sum of its parts", "{off:exact} USD", note)]
     if audit is None:
         label = "Recomputed closed PnL, and breaks in the chain of positions"
         note = (
             "of {fills:count} fills {unclosed:count} have no closed PnL, {unpaid:count} have no "
             "fee, {unplaced:count} have no position before them"
         )
-        rows.append(show(label, "not known", note))
+        rows.append((label, "not known", note))
     else:
-        difference = audit["difference"]
-        facts = {"known": difference.count(), "apart": difference.abs().sum()}
+        difference, breaks = audit["difference"], audit["chain_break"].sum()
+        values |= {"known": difference.count(), "apart": difference.abs().sum(), "breaks": breaks}
         note = "sum of absolute differences by the exchange's rule of closed PnL, over "
         if difference.notna().all():
             note += "all {fills:count} fills"
         else:
             note += "{known:count} of {fills:count} fills; the others have no entry price"
-        label = "Closed PnL, less recomputed closed PnL"
-        rows.append(show(label, "{apart:exact} USD", note, **facts))
+        rows.append(("Closed PnL, less recomputed closed PnL", "{apart:exact} USD", note))
         note = (
             "fills that do not start at the position after the previous fill: fills between them "
             "are missing, or spot tokens were moved without a fill"
         )
-        breaks = audit["chain_break"].sum()
-        rows.append(show("Breaks in the chain of positions", "{breaks:count}", note, breaks=breaks))
+        rows.append(("Breaks in the chain of positions", "{breaks:count}", note))
     note = "fees in tokens without a known price, ledger rows without a known amount"
-    rows.append(show("Amounts left out", "{unknown:count}", note))
+    rows.append(("Amounts left out", "{unknown:count}", note))
     if row is not None and pd.notna(row["residual"]):
+        values |= row[["residual", "causes"]]
         label = "Account value, less the value that its rows explain"
         note = "value now, less cash in, closed PnL, fees, funding, unrealised PnL"
         note += "; missing are: {causes}" if row["causes"] else ""
-        values = row[["residual", "causes"]]
-        rows.append(headline(label, "{residual:exact} USD", note, **values))
-    return rows
+        rows.append((label, "{residual:exact} USD", note))
+    return [headline(*each, **values) for each in rows]
