@@ -85,10 +85,9 @@ class BuilderReport:
     ) -> None:
         self.session, self.address = session, address.lower()
         self.period = report_frames.read_period(session, start, end)
+        asked, options = (address, *self.period), f"--builder {address}"
         calls = {
-            f"{operation_of(call).type} --builder {address}": partial(
-                call, address, *self.period, session=session
-            )
+            f"{operation_of(call).type} {options}": partial(call, *asked, session=session)
             for call in (builder_approved_fills_by_time, builder_orders_by_time)
         }
         fills, orders = report_frames.fetch_required(session, calls)
@@ -156,20 +155,14 @@ class BuilderReport:
     def headlines(self) -> list[Headline]:
         """Return the headline numbers, the most important first."""
         show = partial(headline, **self.facts)
+        ends = "in USD; 95 %: {low:share} to {high:share}"
+        direct = "and {direct:dollars} USD without a builder"
         return [
             show("revenue", "{revenue:cents} USD", "builder fees"),
             show("routed volume", "{volume:dollars} USD", "{fills:count fill}"),
             show("fee", "{fee_bps:bps} bps", "of the routed volume"),
-            show(
-                "share of volume that could be routed",
-                "{rate:share}",
-                "in USD; 95 %: {low:share} to {high:share}",
-            ),
-            show(
-                "through other builders",
-                "{elsewhere:dollars} USD",
-                "and {direct:dollars} USD without a builder",
-            ),
+            show("share of volume that could be routed", "{rate:share}", ends),
+            show("through other builders", "{elsewhere:dollars} USD", direct),
             show("users", "{users:count}", "{through:count} traded through it"),
         ]
 

@@ -262,10 +262,8 @@ def make_account_table(comparison: Comparison) -> Table:
 
 def list_addresses(comparison: Comparison) -> Table:
     """Return the full addresses."""
-    columns = (
-        Column("place", "row", formats.whole_number, number=False),
-        Column("user", "address", number=False),
-    )
+    place = Column("place", "row", formats.whole_number, number=False)
+    columns = (place, Column("user", "address", number=False))
     rows = comparison.rows.assign(place=range(1, len(comparison.rows) + 1))
     return table("The addresses in the same order.", rows, columns)
 

@@ -111,11 +111,10 @@ class MarketPositions:
     @cached_property
     def changes(self) -> pd.DataFrame:
         """The cascade by shock, with that in the book now, and that of all coins together."""
-        depth = self.market.depth
-        rows = self.cascade.params.copy()
-        rows["added"], rows["now"] = rows["estimate"], float("nan")
-        if depth is not None and len(depth):
-            rows["now"] = self._run(depth).params["estimate"]
+        depth, rows = self.market.depth, self.cascade.params
+        has_book = depth is not None and len(depth)
+        now = self._run(depth).params["estimate"] if has_book else float("nan")
+        rows = rows.assign(added=rows["estimate"], now=now)
         for name in ("low", "high", "added", "now"):
             rows[name] = 1e4 * (rows[name] - rows["shock"])
         rows["together_usd"] = self._run(self.market.fit, betas=1.0).params["forced_usd"]
@@ -159,22 +158,17 @@ def describe_accounts(positions: MarketPositions) -> Iterator[Sentence]:
     if frames.states is None:
         yield say("The positions of accounts are not known: {reason}.", reason=frames.reason)
         return
+    tell = partial(say, coin=positions.market.coin)
     if own.empty:
-        yield say(
-            "None of the {accounts:count known account|known accounts} has a position in {coin}.",
-            accounts=frames.states.accounts["user"].nunique(),
-            coin=positions.market.coin,
-        )
+        text = "None of the {accounts:count known account|known accounts} has a position in {coin}."
+        yield tell(text, accounts=frames.states.accounts["user"].nunique())
         return
-    known = positions.levels.groupby("side")["known"].first()
-    yield say(
+    text = (
         "{holders:count account has|accounts have} a known position in {coin}: {long:share} of the "
-        "long side of the open interest, and {short:share} of the short side.",
-        holders=own["user"].nunique(),
-        coin=positions.market.coin,
-        long=known.get("long", 0.0),
-        short=known.get("short", 0.0),
+        "long side of the open interest, and {short:share} of the short side."
     )
+    known = {"long": 0.0, "short": 0.0, **positions.levels.groupby("side")["known"].first()}
+    yield tell(text, holders=own["user"].nunique(), **known)
     equity, held = positions.equity, positions.positions
     rows = _quietly(liquidations.buffers, equity, held, **positions.margins)
     hidden = rows.loc[(rows["margin"] == "cross") & rows["equity"].isna(), "user"]
@@ -250,13 +244,12 @@ def describe_positioning(positions: MarketPositions) -> Iterator[Sentence]:
     ranked = classes.assign(net=usd, rank=usd.abs().round(2))
     row = ranked.sort_values(["rank", "accounts"], ascending=False).iloc[0]
     text = 'The size class with the largest net position is "{size}": {net:signed} USD of '
-    if row["accounts"] > 1:
-        text += (
-            "{accounts:count account}, a net long share of {net_share:rate} (95 %: {low:rate} to "
-            "{high:rate})."
-        )
-    else:
-        text += "one account."
+    text += (
+        "{accounts:count account}, a net long share of {net_share:rate} (95 %: {low:rate} to "
+        "{high:rate})."
+        if row["accounts"] > 1
+        else "one account."
+    )
     yield say(text, **row)
     sides = []
     for name, sign in (("long_", 1), ("short_", -1)):
@@ -274,13 +267,15 @@ def describe_positioning(positions: MarketPositions) -> Iterator[Sentence]:
 def draw_liquidations(positions: MarketPositions) -> blocks.Block:
     """Return the map of liquidation prices and the cascade; each only if it shows something."""
     drawn: list[blocks.Block] = []
-    if not positions.own.empty and positions.levels["distance"].notna().any():
+    if positions.own.empty:
+        return blocks.join()
+    if positions.levels["distance"].notna().any():
         caption = (
             "Known positions by the distance of their liquidation price from the mark price: in "
             "each step of 2 %, and added up from the mark price."
         )
         drawn.append(blocks.figure(plots.liquidation_map, positions.levels, caption=caption))
-    if not positions.own.empty and positions.changes["accounts"].any():
+    if positions.changes["accounts"].any():
         caption = (
             "The price after all rounds of forced trades, with the 95 % interval of the fitted "
             "slippage; below, the liquidated positions by round."

@@ -120,9 +120,9 @@ class MarketReport:
             "slippage": self.samples,
             "depth": self.depth,
             "TWAPs": self.running,
-            "limits": None if self.limits is None else self.limits.dex,
-            "accounts": None if states is None else states.accounts,
-            "positions": None if states is None else states.positions,
+            "limits": self.limits and self.limits.dex,
+            "accounts": states and states.accounts,
+            "positions": states and states.positions,
             "perps": self.accounts.markets,
             "margin tables": self.accounts.tiers,
         }
@@ -177,17 +177,11 @@ class MarketReport:
     def headlines(self) -> list[Headline]:
         """Return the headline numbers, the most important first."""
         show = partial(headline, **self.facts)
+        ends = "mean against mid; 95 %: {buy_low:bps} to {buy_high:bps}"
+        largest = "largest order to buy for {bps:number} bps or less"
         return [
-            show(
-                "buying {size:short_usd} USD",
-                "{buy:bps} bps",
-                "mean against mid; 95 %: {buy_low:bps} to {buy_high:bps}",
-            ),
-            show(
-                "largest order to buy for {bps:number} bps or less",
-                "{room:capacity}",
-                "by the mean cost against mid",
-            ),
+            show("buying {size:short_usd} USD", "{buy:bps} bps", ends),
+            show(largest, "{room:capacity}", "by the mean cost against mid"),
             show("half spread", "{half:bps} bps", "median of the samples"),
             show("mark price", "{px:number}", "USD"),
             show("open interest", "{usd:dollars} USD", "at the mark price"),
@@ -266,12 +260,10 @@ class MarketReport:
 
     def costs(self) -> Table:
         """Return the cost of each size: median and mean of its samples."""
-        sizes = sorted(self.curve["amount_usd"].unique())
-        means = slippage.cost(self.fit, sizes)
-        median = self.curve.rename(columns={"q50": "median"})
+        means = slippage.cost(self.fit, sorted(self.curve["amount_usd"].unique()))
         keys = ["amount_usd", "side"]
-        rows = means.merge(median[[*keys, "median", "missing_share"]], on=keys)
-        rows = rows.sort_values(keys, kind="stable")
+        rows = means.merge(self.curve[[*keys, "q50", "missing_share"]], on=keys)
+        rows = rows.rename(columns={"q50": "median"}).sort_values(keys, kind="stable")
         return table("Cost of a size at once, against mid.", rows, _COSTS)
 
     def orders(self) -> Table:

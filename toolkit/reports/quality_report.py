@@ -196,18 +196,11 @@ class QualityReport:
 
     def headlines(self) -> list[Headline]:
         """Return the headline numbers."""
-        show = partial(headline, **self.facts)
+        show, buying = partial(headline, **self.facts), "buying {size:short_usd} USD costs "
+        of = " of the {markets:count} {which}"
         return [
-            show(
-                "cheapest of the {markets:count} {which}",
-                "{best_coin}",
-                "buying {size:short_usd} USD costs {best:bps} bps",
-            ),
-            show(
-                "most expensive of the {markets:count} {which}",
-                "{worst_coin}",
-                "buying {size:short_usd} USD costs {worst:bps} bps",
-            ),
+            show("cheapest" + of, "{best_coin}", buying + "{best:bps} bps"),
+            show("most expensive" + of, "{worst_coin}", buying + "{worst:bps} bps"),
             show("half spread", "{half:bps} bps", "median of the markets"),
         ]
 

@@ -82,14 +82,13 @@ def fetch_required(session: Session, fetches: Mapping[str, Callable[[], Any]]) -
             shared = command.rpartition(" --")[0] or command
             reasons.setdefault(shared, []).append(str(error.__cause__ or error))
             commands[shared] = commands.get(shared, shared) + command.removeprefix(shared)
-    if reasons:
-        lines = [
-            f"- {first}{f'; and {len(others)} more like it' if others else ''}"
-            for first, *others in reasons.values()
-        ]
-        lines += ["Run:", *(f"  {archive_command(session, c)}" for c in commands.values())]
-        raise Incomplete("\n".join(["the archive lacks data that this report needs:", *lines]))
-    return results
+    if not reasons:
+        return results
+    lines = ["the archive lacks data that this report needs:"]
+    for first, *others in reasons.values():
+        lines.append(f"- {first}{f'; and {len(others)} more like it' if others else ''}")
+    lines += ["Run:", *(f"  {archive_command(session, each)}" for each in commands.values())]
+    raise Incomplete("\n".join(lines))
 
 
 def archive_command(session: Session, command: str) -> str:
@@ -138,11 +137,7 @@ def fetch_markets(
 
 
 def fetch_depth(
-    session: Session,
-    dex: str,
-    coins: Iterable[str],
-    missing_reasons: dict[str, str],
-    name: str,
+    session: Session, dex: str, coins: Iterable[str], missing_reasons: dict[str, str], name: str
 ) -> pd.DataFrame | None:
     """Return the books of perps now, or None, as `fetch_optional` does."""
     depth = fetch_optional(missing_reasons, name, market.current_depth, dex=dex, session=session)
@@ -248,10 +243,7 @@ class PositionFrames:
 
 
 def fetch_positions(
-    session: Session,
-    coin: str,
-    users: Sequence[str] | None,
-    missing_reasons: dict[str, str],
+    session: Session, coin: str, users: Sequence[str] | None, missing_reasons: dict[str, str]
 ) -> PositionFrames:
     """Fetch the positions of accounts on the dex of a coin.
 
