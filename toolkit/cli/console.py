@@ -94,8 +94,7 @@ def print_warnings() -> Iterator[None]:
             printed.add(str(message))
             print(f"toolkit: warning: {message}", file=sys.stderr)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(action="always"):
         warnings.showwarning = print_warning
         yield
 

@@ -135,8 +135,7 @@ class MarketPositions:
 
 def _quietly(helper: Callable[..., R], *arguments: Any, **options: Any) -> R:
     """Return the result of a helper; a sentence counts the accounts that it leaves out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnmeasuredAccounts)
+    with warnings.catch_warnings(action="ignore", category=UnmeasuredAccounts):
         return helper(*arguments, **options)
 
 

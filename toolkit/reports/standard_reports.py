@@ -265,6 +265,7 @@ def run(
 
 def _period(start: Time, end: Time | None) -> dict[str, Any]:
     """Return the parameters of a period, as literals."""
-    times = {"start": start, "end": end}
-    is_literal = {name: time is None or isinstance(time, int | str) for name, time in times.items()}
-    return {name: time if is_literal[name] else str(time) for name, time in times.items()}
+    return {
+        name: time if time is None or isinstance(time, int | str) else str(time)
+        for name, time in (("start", start), ("end", end))
+    }

@@ -103,8 +103,7 @@ def sum_builder_fees(results: WalletResults) -> pd.DataFrame:
         routed = account.latest.dropna(subset=["builder"]).drop_duplicates("oid")
         named = paid["oid"].map(routed.set_index("oid")["builder"])
     rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingAmounts)
+    with warnings.catch_warnings(action="ignore", category=MissingAmounts):
         for builder, fills in paid.groupby(named, dropna=False, sort=True):
             row = pnl.attribution(fills, account=account.address).iloc[0]
             if row["builder_fee"]:  # fees in bought tokens have no USD
@@ -164,13 +163,11 @@ def _tell_nets(results: WalletResults) -> Iterator[Sentence]:
     yield from reversed(said) if is_loss else said
     if len(days) >= _MIN_DAYS:
         row = days.sort_values("net", ascending=is_loss, kind="stable").iloc[0]
-        day, net = formats.utc_day(row["day"]), row["net"]
+        text = "The best day was {best_day}, with {best_day_net:signed} USD."
         if is_loss:
             text = "The worst day was {worst_day}, with {worst_day_net:signed} USD."
-            yield say(text, worst_day=day, worst_day_net=net)
-        else:
-            text = "The best day was {best_day}, with {best_day_net:signed} USD."
-            yield say(text, best_day=day, best_day_net=net)
+        name = "worst_day" if is_loss else "best_day"
+        yield say(text, **{name: formats.utc_day(row["day"]), f"{name}_net": row["net"]})
 
 
 def find_forced_closes(account: Account) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -303,8 +300,7 @@ def _tell_margin(ledger: pd.DataFrame, begin: pd.Timestamp) -> Iterator[Sentence
 
 def _sum_net(account: Account, fills: pd.DataFrame, ledger: pd.DataFrame) -> float:
     """Return closed PnL, fees and cash of rows; NaN if an amount is missing."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingAmounts)  # then nothing is said
+    with warnings.catch_warnings(action="ignore", category=MissingAmounts):  # then nothing is said
         row = pnl.attribution(fills, None, ledger, account=account.address).iloc[0]
     is_known = not row[["missing_amounts", "unpriced_fees", "unknown_flows"]].any()
     return float(row["net"] + row["ledger"]) if is_known else float("nan")

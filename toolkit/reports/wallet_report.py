@@ -96,9 +96,8 @@ class WalletResults:
             if "may be missing" not in str(account.fills.attrs["toolkit"].get("history")):
                 ends = {"start_time": account.start_ms, "end_time": account.end_ms}
             ledger = None if by == "coin" else account.ledger
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(action="ignore", category=MissingAmounts):
                 # The report states the missing amounts itself.
-                warnings.simplefilter("ignore", MissingAmounts)
                 self._attributions[by] = pnl.attribution(
                     account.prepared, self.funding, ledger, by=by, **ends
                 )
@@ -164,8 +163,8 @@ class WalletResults:
         """The returns by day; empty if they are not known."""
         if self.value.empty:
             return pd.DataFrame()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HistoryWarning)  # a sentence states the reason
+        with warnings.catch_warnings(action="ignore", category=HistoryWarning):
+            # A sentence states the reason.
             rows = performance.returns(self.value)
         return rows if rows["return_"].notna().any() else pd.DataFrame()
 
@@ -182,8 +181,7 @@ class WalletResults:
     @cached_property
     def trips(self) -> pd.DataFrame:
         """The complete round trips; trips with the largest gain or loss are first."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", (HistoryWarning, MissingAmounts))
+        with warnings.catch_warnings(action="ignore", category=(HistoryWarning, MissingAmounts)):
             try:
                 rows = pnl.round_trips(self.account.prepared, self.funding)
             except MissingColumns:  # fills without amounts or without a price of their token
