@@ -10,7 +10,7 @@ import numpy as np
 
 from toolkit import prepare
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.funding import payment_hours, payment_spans
+from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.times import HOUR
 
 _UNITS: Final = 1e6  # sizes of perps have at most six decimals
@@ -52,11 +52,10 @@ def compare_funding(fills: "Frame | prepare.Fills", funding: Frame, end_ms: int)
     steps, table = prepare.fills(fills).steps, Table(funding, "funding")
     position = np.where(steps.spot, 0.0, np.rint(_UNITS * steps.sizes(steps.end)))
     until = np.where(steps.last, end_ms, np.roll(steps.ms, -1)) // HOUR
-    hours, chain, _ = payment_hours(table, steps, np.ones(len(table), bool))
-    spans = payment_spans(table)
-    is_earlier = np.ones(len(hours), bool)
-    is_earlier[np.cumsum(spans) - spans] = False
-    size = np.repeat(np.rint(_UNITS * table.number("szi", np.nan)), spans)
+    spans, size = payment_spans(table), np.rint(_UNITS * table.number("szi", np.nan))
+    row = np.repeat(np.arange(len(table)), spans)
+    back = np.arange(len(row)) - np.repeat(np.cumsum(spans) - spans, spans)
+    chain, hours = chains_of(table, steps)[row], table.ms("time")[row] // HOUR - back
     # ASSUMED: A fill in the same millisecond as a funding payment is executed after the payment.
     key = max(end_ms, steps.ms.max(initial=0), HOUR * hours.max(initial=0)) + 1
     before = np.searchsorted(steps.chain * key + steps.ms, chain * key + hours * HOUR) - 1
@@ -66,7 +65,7 @@ def compare_funding(fills: "Frame | prepare.Fills", funding: Frame, end_ms: int)
     return FundingCoverage(
         held=int((until - steps.ms // HOUR)[position != 0].sum()),
         covered=int(matched.sum()),
-        agreeing=int((matched & (is_earlier | (size == at))).sum()),
-        beyond=int((~matched & ~is_earlier).sum()),
+        agreeing=int((matched & ((back > 0) | (size[row] == at))).sum()),
+        beyond=int((~matched & (back == 0)).sum()),
         carried=int(np.count_nonzero((~steps.spot & (steps.start != 0))[steps.heads])),
     )
