@@ -212,8 +212,3 @@ def test_call_order_does_not_matter(world):
     forth = [(one.depth(t), one.account_values(t), one.twaps(t)) for t in moments]
     back = [(other.depth(t), other.account_values(t), other.twaps(t)) for t in moments[::-1]]
     assert forth == back[::-1]
-
-
-def test_live_exchange_needs_depth(world):
-    with pytest.raises(ValueError, match="depth"):
-        LiveExchange(7, replace(world.sources, depth=None))

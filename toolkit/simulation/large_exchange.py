@@ -4,18 +4,18 @@ Each tile has its own accounts, builders, validators and ids. All tiles have the
 market data of each tile is therefore that of all; only open interest and volumes are added up.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolkit.contract.records import AccountValueRow, AssetContext, Meta, TwapRow
+from toolkit.contract.records import AssetContext, SpotContext
 from toolkit.contract.seeds import check_seed
-from toolkit.contract.source_tables import AccountSnapshot, Sources, TwapSnapshot
+from toolkit.contract.source_tables import Sources
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.contexts import add_spot_contexts
 from toolkit.simulation.quantities import MICRO, decimal_text, parse_units
 from toolkit.simulation.world import World, draw_world
 
@@ -24,6 +24,15 @@ TILES: Final = 23
 
 _SZ_DECIMALS: Final = {perp.coin: perp.sz_decimals for perp in PERPS}
 _JOINED_ENTRIES: Final = ("users", "builders", "validators")
+_MARKET_TABLES: Final = (
+    "slippage", "metas", "contexts", "depth", "limits", "auctions", "account_snapshots",
+    "twap_snapshots", "spot_meta", "spot_contexts", "outcome_meta", "perp_dexes", "funding_rates",
+    "books",
+)  # fmt: skip
+"""The tables that belong to no single account."""
+_SPAN: Final = ("start_ms", "now_ms", "label", "simulated")
+
+_Context = TypeVar("_Context", AssetContext, SpotContext)
 
 
 def draw_tiles(seed: int, count: int, size: str = "demo") -> Iterator[World]:
@@ -98,7 +107,9 @@ class TiledExchange:
     def _separate_accounts(self, world: World) -> Sources:
         """Return the rows and accounts of a tile, and add the rest to the shared data."""
         tables = replace(world.sources, label=f"simulated, seed {self.seed}, size large")
-        market = _market_tables(tables)
+        columns = {field.name: getattr(tables, field.name) for field in fields(tables)}
+        span = {name: columns.pop(name) for name in _SPAN}
+        market = Sources(**span, **{name: columns.pop(name) for name in _MARKET_TABLES})
         self._market = market if self._market is None else _join_markets(self._market, market)
         facts = world.session_facts()
         self._digest.update(facts["digest"].encode())
@@ -106,84 +117,57 @@ class TiledExchange:
             self._summary |= {name: self._summary[name] + facts[name] for name in _JOINED_ENTRIES}
         else:
             self._summary = facts | {"seed": self.seed, "size": "large"}
-        return replace(
-            tables,
-            slippage=(), metas={}, contexts={}, depth=None, limits={}, auctions=(),
-            account_snapshots=(), twap_snapshots=(),
-            spot_meta=None, spot_contexts=(), outcome_meta=None,
-            perp_dexes=(), funding_rates={}, books={},
-        )  # fmt: skip
-
-
-def _market_tables(sources: Sources) -> Sources:
-    """Return the tables that belong to no single account."""
-    return replace(
-        sources,
-        fills=(), funding=(), ledger=(), orders=(), approvals=(), states={},
-        unavailable=frozenset(), borrow_lend={}, delegations={}, rewards=(), spot_states={},
-        stakes={}, stake_events={}, stake_rewards={}, vault_equities={}, sub_accounts={},
-        roles={}, fees={}, valuations={},
-    )  # fmt: skip
+        return Sources(**span, **columns)
 
 
 def _join_markets(first: Sources, second: Sources) -> Sources:
-    """Return market tables with the contributions of another tile added."""
+    """Return market tables with the contributions of another tile added; the prices are the same.
+
+    These are open interest, volumes and supplies, and the rows of snapshots.
+    """
     return replace(
         first,
         contexts={
-            dex: _add_contexts(meta, first.contexts[dex], second.contexts[dex])
+            dex: [
+                _add_fields(*pair, open_interest=decimals, day_ntl_vlm=MICRO, day_base_vlm=decimals)
+                for decimals, *pair in zip(
+                    (_SZ_DECIMALS[asset.name] for asset in meta.universe),
+                    first.contexts[dex],
+                    second.contexts[dex],
+                    strict=True,
+                )
+            ]
             for dex, meta in first.metas.items()
         },
         spot_contexts=[
-            add_spot_contexts(*pair)
+            _add_fields(
+                *pair, day_ntl_vlm=WEI, day_base_vlm=WEI, circulating_supply=WEI, total_supply=WEI
+            )
             for pair in zip(first.spot_contexts, second.spot_contexts, strict=True)
         ],
         account_snapshots=[
-            _join_accounts(*pair)
-            for pair in zip(first.account_snapshots, second.account_snapshots, strict=True)
+            replace(
+                one, values={key: [*rows, *other.values[key]] for key, rows in one.values.items()}
+            )
+            for one, other in zip(first.account_snapshots, second.account_snapshots, strict=True)
         ],
         twap_snapshots=[
-            _join_twaps(*pair)
-            for pair in zip(first.twap_snapshots, second.twap_snapshots, strict=True)
+            replace(
+                one,
+                twaps={
+                    market: [*one.twaps.get(market, ()), *other.twaps.get(market, ())]
+                    for market in dict.fromkeys([*one.twaps, *other.twaps])
+                },
+            )
+            for one, other in zip(first.twap_snapshots, second.twap_snapshots, strict=True)
         ],
     )
 
 
-def _add_contexts(
-    meta: Meta, first: Sequence[AssetContext], second: Sequence[AssetContext]
-) -> list[AssetContext]:
-    """Return contexts with the sums of open interest and volumes; the prices are the same."""
-    sums = []
-    for asset, context, other in zip(meta.universe, first, second, strict=True):
-        decimals = _SZ_DECIMALS[asset.name]
-        # The type allows a context without its volume in coins, but here each has one.
-        assert isinstance(context.day_base_vlm, str)
-        assert isinstance(other.day_base_vlm, str)
-        sums.append(
-            msgspec.structs.replace(
-                context,
-                open_interest=_add_texts(context.open_interest, other.open_interest, decimals),
-                day_ntl_vlm=_add_texts(context.day_ntl_vlm, other.day_ntl_vlm, MICRO),
-                day_base_vlm=_add_texts(context.day_base_vlm, other.day_base_vlm, decimals),
-            )
-        )
-    return sums
-
-
-def _add_texts(first: str, second: str, decimals: int) -> str:
-    return decimal_text(parse_units(first, decimals) + parse_units(second, decimals), decimals)
-
-
-def _join_accounts(first: AccountSnapshot, second: AccountSnapshot) -> AccountSnapshot:
-    values: dict[tuple[str, str], Sequence[AccountValueRow]] = {
-        token: [*rows, *second.values[token]] for token, rows in first.values.items()
-    }
-    return replace(first, values=values)
-
-
-def _join_twaps(first: TwapSnapshot, second: TwapSnapshot) -> TwapSnapshot:
-    markets = dict.fromkeys([*first.twaps, *second.twaps])
-    twaps: dict[str, Sequence[TwapRow]] = {
-        market: [*first.twaps.get(market, ()), *second.twaps.get(market, ())] for market in markets
-    }
-    return replace(first, twaps=twaps)
+def _add_fields(first: _Context, second: _Context, **decimals: int) -> _Context:
+    """Return a context with the sums of some fields, which are texts of so many decimals."""
+    sums = {}
+    for name, places in decimals.items():
+        amounts = (parse_units(getattr(context, name), places) for context in (first, second))
+        sums[name] = decimal_text(sum(amounts), places)
+    return msgspec.structs.replace(first, **sums)

@@ -315,8 +315,9 @@ class Exchange:
             positions.pop(number, None)
         ticket.left -= lots
         ticket.notional += lots * px
+        # Fees are in millionths of the dex's collateral token (docs/live_service.md, section 6).
         # ASSUMED: The exchange rounds each part of a fee to a millionth of a dollar, half away from
-        # zero. In millionths of the dex's collateral token (docs/live_service.md, section 6):
+        # zero.
         notional = 0 if ticket.direction == SETTLEMENT else lots * px
         own = rounded_share(
             notional, account.taker_micro if crossed else account.maker_micro, 10**6

@@ -2,18 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 from msgspec.structs import replace
 
-from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
+from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, TwapRow
 from toolkit.contract.source_tables import AccountSnapshot, Auction, Sources, TwapSnapshot
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.metadata import count_new_rounds, next_rounds
+from toolkit.simulation.output.metadata import next_rounds
 from toolkit.simulation.output.snapshots import (
     branch_margins,
     portfolio_margin_ratio,
@@ -69,18 +68,13 @@ class LiveExchange:
     """
 
     def __init__(self, seed: int, last: Sources) -> None:
-        if last.depth is None or not last.account_snapshots or not last.twap_snapshots:
-            raise ValueError(
-                "The history has no depth, account values or TWAPs at its end, so a live clock "
-                "cannot continue it. Simulate it again, or use clock='fixed'"
-            )
+        assert last.depth is not None
         self._end = last.now_ms
         cache = lru_cache(maxsize=_CACHED_MOMENTS)
         self._depth = cache(partial(_depth_at, seed, last.depth))
         self._values = cache(partial(_account_values_at, seed, last.account_snapshots[-1]))
         self._twaps = cache(partial(_twaps_at, seed, last.now_ms, last.twap_snapshots[-1]))
         self._rounds = list(last.auctions)
-        self._new_rounds = cache(partial(next_rounds, self._rounds))
 
     def depth(self, now_ms: int) -> Depth:
         """Return the depth of all markets, which changes every second.
@@ -108,8 +102,8 @@ class LiveExchange:
 
     def auctions(self, now_ms: int) -> list[Auction]:
         """Return the auctions that have started: one round follows the other."""
-        count = count_new_rounds(self._rounds, now_ms)
-        return [*self._rounds, *self._new_rounds(count)] if count else self._rounds
+        rounds = next_rounds(self._rounds, now_ms)
+        return [*self._rounds, *rounds] if rounds else self._rounds
 
     def _snapshot_time(self, now_ms: int) -> int:
         """Return the time of the latest snapshot, counted from the end of history."""
@@ -120,20 +114,16 @@ def _depth_at(seed: int, last: Depth, second: int) -> Depth:
     rng = random_stream(seed, "live depth", str(second))
     data = []
     for place, market in enumerate(last.data):
-        remaining = 1.0 - float(_MISSING_SHARES[(second + 37 * place) % SHOCK_SECONDS])
-        data.append(_scale_depth(market, remaining, rng))
+        share = 1.0 - float(_MISSING_SHARES[(second + 37 * place) % SHOCK_SECONDS])
+        bid = ask = bid_before = ask_before = 0.0
+        levels = []
+        for level in market.levels:
+            bid += (level.bid_depth_usd - bid_before) * share * (0.97 + 0.06 * float(rng.random()))
+            ask += (level.ask_depth_usd - ask_before) * share * (0.97 + 0.06 * float(rng.random()))
+            bid_before, ask_before = level.bid_depth_usd, level.ask_depth_usd
+            levels.append(DepthLevel(bps=level.bps, bid_depth_usd=bid, ask_depth_usd=ask))
+        data.append(replace(market, levels=levels))
     return Depth(timestamp_ms=second * SECOND, data=data)
-
-
-def _scale_depth(market: MarketDepth, share: float, rng: np.random.Generator) -> MarketDepth:
-    bid = ask = bid_before = ask_before = 0.0
-    levels = []
-    for level in market.levels:
-        bid += (level.bid_depth_usd - bid_before) * share * (0.97 + 0.06 * float(rng.random()))
-        ask += (level.ask_depth_usd - ask_before) * share * (0.97 + 0.06 * float(rng.random()))
-        bid_before, ask_before = level.bid_depth_usd, level.ask_depth_usd
-        levels.append(DepthLevel(bps=level.bps, bid_depth_usd=bid, ask_depth_usd=ask))
-    return replace(market, levels=levels)
 
 
 def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSnapshot:
@@ -143,10 +133,9 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
     rng = random_stream(seed, "live values", str(time))
     # Rows of a portfolio-margin account repeat the value of their token.
     repeated: dict[tuple[str, str], int] = {}
-    totals: defaultdict[str, int] = defaultdict(int)
-    moves: dict[tuple[str, str], list[int]] = {}
-    for (dex, token), rows in last.values.items():
-        moves[dex, token] = []
+    totals: defaultdict[str, int] = defaultdict(int)  # the sum of an account's moves on all dexes
+    moves: list[int] = []
+    for (_, token), rows in last.values.items():
         for row in rows:
             move = round(row.account_value * _USD) * int(rng.integers(-1_000, 1_001)) // 10**6
             place = (row.user, token)
@@ -154,32 +143,22 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
                 totals[row.user] += move
             if row.account_mode == PORTFOLIO_MARGIN:
                 move = repeated.setdefault(place, move)
-            moves[dex, token].append(move)
-    snapshot_id = snapshot_name(time)
-    values = {
-        key: [
-            _move_value(replace(row, snapshot_id=snapshot_id), move, totals[row.user])
-            for row, move in zip(rows, moves[key], strict=True)
-        ]
-        for key, rows in last.values.items()
-    }
+            moves.append(move)
+    snapshot_id, remaining = snapshot_name(time), iter(moves)
+    values: dict[tuple[str, str], list[AccountValueRow]] = {key: [] for key in last.values}
+    for key, rows in last.values.items():
+        for row in rows:
+            value = round(row.account_value * _USD) + next(remaining)
+            moved = replace(row, snapshot_id=snapshot_id, account_value=value / _USD)
+            if row.pm_total_account_value is not None and row.pm_ratio is not None:
+                before = round(row.pm_total_account_value * _USD)
+                total = before + totals[row.user]
+                notional = round((row.total_long_notional + row.total_short_notional) * _USD)
+                moved.pm_ratio = portfolio_margin_ratio(row.pm_ratio * before, total)
+                moved.pm_avail_by_branch = branch_margins(value, notional)
+                moved.pm_total_account_value = total / _USD
+            values[key].append(moved)
     return AccountSnapshot(snapshot_id, time, values)
-
-
-def _move_value(row: AccountValueRow, move: int, total: int) -> AccountValueRow:
-    """Return a row with a moved value; `total` is the sum of the account's moves on all dexes."""
-    value = round(row.account_value * _USD) + move
-    row = replace(row, account_value=value / _USD)
-    if row.pm_total_account_value is None or row.pm_ratio is None:
-        return row
-    before = round(row.pm_total_account_value * _USD)
-    notional = round((row.total_long_notional + row.total_short_notional) * _USD)
-    return replace(
-        row,
-        pm_ratio=portfolio_margin_ratio(row.pm_ratio * before, before + total),
-        pm_avail_by_branch=branch_margins(value, notional),
-        pm_total_account_value=(before + total) / _USD,
-    )
 
 
 def _twaps_at(seed: int, end: int, last: TwapSnapshot, time: int) -> TwapSnapshot:
@@ -191,8 +170,8 @@ def _twaps_at(seed: int, end: int, last: TwapSnapshot, time: int) -> TwapSnapsho
         moved = [_advance_twap(replace(row, snapshot_id=snapshot_id), time) for row in rows]
         if running := [row for row in moved if row.waiting or row.remaining_sz > 0]:
             markets[market] = running
-    for row in _new_twaps(seed, end, last.twaps, time, snapshot_id):
-        markets.setdefault(row.market, []).append(row)
+    for row in _new_twaps(seed, end, last.twaps, time):
+        markets.setdefault(row.market, []).append(replace(row, snapshot_id=snapshot_id))
     return TwapSnapshot(snapshot_id, time, markets)
 
 
@@ -219,102 +198,61 @@ def _advance_twap(row: TwapRow, time: int) -> TwapRow:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _TwapModel:
-    """A TWAP of history on which a new one is modelled."""
-
-    row: TwapRow
-    lots: int
-    px: int  # micro-dollars a lot
-
-
 def _new_twaps(
-    seed: int, end: int, last: Mapping[str, Sequence[TwapRow]], time: int, snapshot_id: str
-) -> list[TwapRow]:
-    """Return the TWAPs that have begun since the end of history and still run.
+    seed: int, end: int, last: Mapping[str, Sequence[TwapRow]], time: int
+) -> Iterator[TwapRow]:
+    """Yield the TWAPs that have begun since the end of history and still run, by start.
 
     Each new TWAP has the account, the market and roughly the price of a TWAP that ran at the end of
-    history. If none of the TWAPs at the end of history had a fill, the result is empty.
+    history. If none of the TWAPs at the end of history had a fill, there is none. All values are a
+    function of the seed and the number of the TWAP.
 
     - ``seed``: their seed
     - ``end``, ``time``: the end of history, and the present
     - ``last``: the TWAPs at the end of history, by market
-    - ``snapshot_id``: the snapshot id of the rows
-
-    Returns: in the order of their start.
     """
-    models = list(_twap_models(last))
+    rows = [row for _, rows in sorted(last.items()) for row in rows]
+    models = [row for row in rows if round(row.executed_sz * _LOTS[row.market])]
     if not models:
-        return []
-    highest = max(row.twap_id for rows in last.values() for row in rows)
+        return
+    highest = max(row.twap_id for row in rows)
     newest = (time - end) // NEW_TWAP_MS
     oldest = max(0, newest - _LONGEST_TWAP_MINUTES * MINUTE // NEW_TWAP_MS - 1)
-    rows = (
-        _draw_new_twap(seed, number, models, end, time, highest + 1 + number, snapshot_id)
-        for number in range(oldest, newest + 1)
-    )
-    return [row for row in rows if row is not None]
-
-
-def _twap_models(last: Mapping[str, Sequence[TwapRow]]) -> Iterator[_TwapModel]:
-    for market, rows in sorted(last.items()):
-        for row in rows:
-            total, executed = (
-                round(size * _LOTS[market]) for size in (row.total_sz, row.executed_sz)
-            )
-            if executed:
-                yield _TwapModel(row, total, max(1, round(row.executed_ntl * _USD) // executed))
-
-
-def _draw_new_twap(
-    seed: int,
-    number: int,
-    models: list[_TwapModel],
-    end: int,
-    time: int,
-    twap_id: int,
-    snapshot_id: str,
-) -> TwapRow | None:
-    """Return a new TWAP at a time, or None before it begins and after it ends.
-
-    All its values are a function of the seed and its number.
-    """
-    rng = random_stream(seed, "begun twaps", str(number))
-    model = models[int(rng.integers(0, len(models)))]
-    start = end + number * NEW_TWAP_MS + int(rng.integers(0, NEW_TWAP_MS))
-    minutes = int(rng.integers(10, _LONGEST_TWAP_MINUTES + 1))
-    slice_count = minutes * MINUTE // SLICE_MS
-    last_slice = slice_count // 2 if rng.random() < _CANCELLED_SHARE else slice_count
-    total = max(slice_count, model.lots * int(rng.integers(20, 101)) // 100)
-    px = max(1, model.px * int(rng.integers(990, 1_011)) // 1_000)
-    is_buy, randomize = (bool(flag) for flag in rng.integers(0, 2, 2))
-    slices = (time - start) // SLICE_MS
-    executed = -(-total * slices // slice_count)
-    if time < start or slices >= last_slice or executed >= total:
-        return None
-    market, lots = model.row.market, _LOTS[model.row.market]
-    return TwapRow(
-        snapshot_id=snapshot_id,
-        market=market,
-        address=model.row.address,
-        twap_id=twap_id,
-        asset=model.row.asset,
-        is_buy=is_buy,
-        total_sz=total / lots,
-        executed_sz=executed / lots,
-        remaining_sz=(total - executed) / lots,
-        executed_ntl=executed * px / _USD,
-        progress_pct=100.0 * executed / total,
-        duration_secs=minutes * MINUTE // SECOND,
-        start_time_ms=start,
-        reduce_only=False,
-        randomize=randomize,
-        next_slice_time=to_iso(start + (slices + 1) * SLICE_MS),
-        slice_number=slices,
-        market_name=None,
-        market_readable=None,
-        stop_px=None,
-        trigger_px=None,
-        trigger_above=None,
-        waiting=False,
-    )
+    for number in range(oldest, newest + 1):
+        rng = random_stream(seed, "begun twaps", str(number))
+        model = models[int(rng.integers(0, len(models)))]
+        lots = _LOTS[model.market]
+        start = end + number * NEW_TWAP_MS + int(rng.integers(0, NEW_TWAP_MS))
+        minutes = int(rng.integers(10, _LONGEST_TWAP_MINUTES + 1))
+        slice_count = minutes * MINUTE // SLICE_MS
+        last_slice = slice_count // 2 if rng.random() < _CANCELLED_SHARE else slice_count
+        model_lots = round(model.total_sz * lots)
+        total = max(slice_count, model_lots * int(rng.integers(20, 101)) // 100)
+        # Micro-dollars a lot:
+        model_px = max(1, round(model.executed_ntl * _USD) // round(model.executed_sz * lots))
+        px = max(1, model_px * int(rng.integers(990, 1_011)) // 1_000)
+        is_buy, randomize = (bool(flag) for flag in rng.integers(0, 2, 2))
+        slices = (time - start) // SLICE_MS
+        executed = -(-total * slices // slice_count)
+        if time < start or slices >= last_slice or executed >= total:
+            continue
+        yield replace(
+            model,
+            twap_id=highest + 1 + number,
+            is_buy=is_buy,
+            total_sz=total / lots,
+            executed_sz=executed / lots,
+            remaining_sz=(total - executed) / lots,
+            executed_ntl=executed * px / _USD,
+            progress_pct=100.0 * executed / total,
+            duration_secs=minutes * MINUTE // SECOND,
+            start_time_ms=start,
+            reduce_only=False,
+            randomize=randomize,
+            next_slice_time=to_iso(start + (slices + 1) * SLICE_MS),
+            slice_number=slices,
+            stop_px=None,
+            trigger_px=None,
+            trigger_above=None,
+            waiting=False,
+        )

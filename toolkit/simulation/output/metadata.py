@@ -8,20 +8,7 @@ from fractions import Fraction
 
 from msgspec import UNSET
 
-from toolkit.contract.records import (
-    MarginTable,
-    MarginTier,
-    Meta,
-    Outcome,
-    OutcomeMeta,
-    OutcomeQuestion,
-    PerpAsset,
-    PerpDex,
-    PerpDexLimits,
-    SpotMeta,
-    SpotPair,
-    SpotToken,
-)
+from toolkit.contract import records as r
 from toolkit.contract.source_tables import Auction
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.rules.spot_cost import WEI
@@ -30,9 +17,9 @@ from toolkit.simulation.markets import (
     DEXES,
     MARGIN_TABLES,
     OUTCOMES,
-    PAIRS,
     PERPS,
     QUESTION,
+    SPOT_PAIRS,
     TOKENS,
     Perp,
 )
@@ -54,10 +41,8 @@ _FEE_SCALE = {
 
 _NO_SCALE = (UNSET, UNSET)
 
-_SPOT_PAIRS = [pair for pair in PAIRS if not pair.is_outcome]
-_SZ_DECIMALS = {"USDC": 8, **{pair.base: pair.sz_decimals for pair in _SPOT_PAIRS}}
+_SZ_DECIMALS = {"USDC": 8, **{pair.base: pair.sz_decimals for pair in SPOT_PAIRS}}
 _OTHER_SZ_DECIMALS = 2
-_TOKEN_NAMES = {index: name for name, index in TOKENS.items()}
 _QUESTION_NUMBER = 12
 
 _ROUND_MS = 31 * HOUR
@@ -66,7 +51,7 @@ _AUCTION_KINDS = ("spot", "perp")
 _DEX_NAMES = {"eqx": "Equities exchange", "pre": "Private firms"}
 
 
-def perp_metas() -> dict[str, Meta]:
+def perp_metas() -> dict[str, r.Meta]:
     """Return the metadata of every dex, as `meta` shows it."""
     metas = {}
     for dex in DEXES:
@@ -74,7 +59,7 @@ def perp_metas() -> dict[str, Meta]:
         tables = {perp.margin_table for perp in perps if perp.margin_table}
         tables |= {_LISTED_SINGLE} & {perp.max_leverage for perp in perps}
         scale, changed = _FEE_SCALE.get(dex, _NO_SCALE)
-        metas[dex] = Meta(
+        metas[dex] = r.Meta(
             universe=[_perp_asset(perp) for perp in perps],
             margin_tables=[(number, _margin_table(number)) for number in sorted(tables)],
             collateral_token=TOKENS[COLLATERAL[dex]],
@@ -84,35 +69,50 @@ def perp_metas() -> dict[str, Meta]:
     return metas
 
 
-def spot_meta() -> SpotMeta:
+def spot_meta() -> r.SpotMeta:
     """Return the tokens and the spot pairs, as `spotMeta` shows them.
 
     Unused tokens fill the places between the known indexes, because common clients look tokens
     up by position.
     """
     # ASSUMED: Every token has 8 decimals on the chain. Spot balances are multiples of 1e-8.
-    return SpotMeta(
+    names = [f"TOKEN{index}" for index in range(max(TOKENS.values()) + 1)]
+    for name, index in TOKENS.items():
+        names[index] = name
+    return r.SpotMeta(
         universe=[
-            SpotPair(
+            r.SpotPair(
                 tokens=[TOKENS[pair.base], TOKENS["USDC"]],
                 name=pair.coin,
                 index=int(pair.coin[1:]) if pair.coin.startswith("@") else 0,
                 is_canonical="/" in pair.coin,
             )
-            for pair in _SPOT_PAIRS
+            for pair in SPOT_PAIRS
         ],
-        tokens=[_spot_token(index) for index in range(max(TOKENS.values()) + 1)],
+        tokens=[
+            r.SpotToken(
+                name=name,
+                sz_decimals=_SZ_DECIMALS.get(name, _OTHER_SZ_DECIMALS),
+                wei_decimals=WEI,
+                index=index,
+                token_id=f"0x{index + 1:032x}",
+                is_canonical=name in ("USDC", "PURR"),
+                evm_contract=None,
+                full_name=None,
+            )
+            for index, name in enumerate(names)
+        ],
     )
 
 
-def outcome_meta(settled: set[str]) -> OutcomeMeta:
+def outcome_meta(settled: set[str]) -> r.OutcomeMeta:
     """Return the outcomes that are not settled, and their question.
 
     - ``settled``: outcome markets that have ended
     """
     open_outcomes = [outcome for outcome in OUTCOMES if outcome.sides[0] not in settled]
     fallback, *named = QUESTION
-    question = OutcomeQuestion(
+    question = r.OutcomeQuestion(
         question=_QUESTION_NUMBER,
         name="Which colour wins",
         description="One of three colours wins, or none of them.",
@@ -120,9 +120,9 @@ def outcome_meta(settled: set[str]) -> OutcomeMeta:
         named_outcomes=[outcome.number for outcome in named],
         settled_named_outcomes=[o.number for o in named if o not in open_outcomes],
     )
-    return OutcomeMeta(
+    return r.OutcomeMeta(
         outcomes=[
-            Outcome(
+            r.Outcome(
                 outcome=outcome.number,
                 name=outcome.name,
                 description=outcome.description,
@@ -134,14 +134,14 @@ def outcome_meta(settled: set[str]) -> OutcomeMeta:
     )
 
 
-def dex_limits() -> dict[str, PerpDexLimits]:
+def dex_limits() -> dict[str, r.PerpDexLimits]:
     """Return the limits of the only dex that has limits."""
     caps = [
         (perp.coin, decimal_text(int(perp.depth_usd) * 50, 0))
         for perp in PERPS
         if perp.dex == "eqx"
     ]
-    limits = PerpDexLimits(
+    limits = r.PerpDexLimits(
         total_oi_cap="25000000.0",
         oi_sz_cap_per_perp="1000000.0",
         max_transfer_ntl="5000000.0",
@@ -150,11 +150,11 @@ def dex_limits() -> dict[str, PerpDexLimits]:
     return {"eqx": limits}
 
 
-def perp_dexes(seed: int) -> list[PerpDex]:
+def perp_dexes(seed: int) -> list[r.PerpDex]:
     """Return the builder-deployed dexes, in the order of `DEXES`."""
     limits = dex_limits()
     return [
-        PerpDex(
+        r.PerpDex(
             name=dex,
             full_name=_DEX_NAMES[dex],
             deployer=party_address(seed, "deployer", dex),
@@ -186,27 +186,21 @@ def deploy_auctions(start_ms: int, end_ms: int) -> list[Auction]:
     return sorted(auctions, key=_start_and_kind)
 
 
-def count_new_rounds(auctions: Sequence[Auction], now_ms: int) -> int:
-    """Return how many rounds of each kind have begun after the last of `auctions`."""
-    last = max(auction.start_seconds for auction in auctions) * SECOND
-    return max(0, now_ms - last) // _ROUND_MS
-
-
-def next_rounds(auctions: Sequence[Auction], count: int) -> list[Auction]:
-    """Return the rounds that follow `auctions`, `count` of each kind, by start."""
+def next_rounds(auctions: Sequence[Auction], now_ms: int) -> list[Auction]:
+    """Return the rounds of each kind that have begun after the last of `auctions`, by start."""
     last = max(auction.start_seconds for auction in auctions) * SECOND
     rounds = []
     for place, kind in enumerate(_AUCTION_KINDS):
         before = sum(auction.kind == kind for auction in auctions)
-        for number in range(before, before + count):
-            start = last + (number - before + 1) * _ROUND_MS
+        starts = range(last + _ROUND_MS, now_ms + 1, _ROUND_MS)
+        for number, start in enumerate(starts, before):
             rounds.append(_auction_round(kind, start, number, number % 2 == place))
     return sorted(rounds, key=_start_and_kind)
 
 
-def _perp_asset(perp: Perp) -> PerpAsset:
+def _perp_asset(perp: Perp) -> r.PerpAsset:
     scale, changed = _FEE_SCALE.get(perp.coin, _NO_SCALE)
-    return PerpAsset(
+    return r.PerpAsset(
         name=perp.coin,
         sz_decimals=perp.sz_decimals,
         max_leverage=perp.max_leverage,
@@ -221,25 +215,13 @@ def _perp_asset(perp: Perp) -> PerpAsset:
     )
 
 
-def _margin_table(number: int) -> MarginTable:
+def _margin_table(number: int) -> r.MarginTable:
     tiers = MARGIN_TABLES.get(number, ((0, number),))
-    return MarginTable(
+    return r.MarginTable(
         description=f"tiered {tiers[0][1]}x" if number in MARGIN_TABLES else "",
-        margin_tiers=[MarginTier(lower_bound=f"{low}.0", max_leverage=most) for low, most in tiers],
-    )
-
-
-def _spot_token(index: int) -> SpotToken:
-    name = _TOKEN_NAMES.get(index, f"TOKEN{index}")
-    return SpotToken(
-        name=name,
-        sz_decimals=_SZ_DECIMALS.get(name, _OTHER_SZ_DECIMALS),
-        wei_decimals=WEI,
-        index=index,
-        token_id=f"0x{index + 1:032x}",
-        is_canonical=name in ("USDC", "PURR"),
-        evm_contract=None,
-        full_name=None,
+        margin_tiers=[
+            r.MarginTier(lower_bound=f"{low}.0", max_leverage=most) for low, most in tiers
+        ],
     )
 
 

@@ -25,14 +25,11 @@ def user_roles(exchange: Exchange) -> dict[str, UserRole]:
     others = [*exchange.builders, *validator_addresses(exchange.seed)]
     roles = {address: UserRole(role="user") for address in others}
     for account in exchange.accounts:
-        master = account.sub_account_of
-        if account.is_vault:
-            roles[account.address] = UserRole(role="vault")
-        elif master is not None:
-            data = {"master": exchange.accounts[master].address}
-            roles[account.address] = UserRole(role="subAccount", data=data)
-        else:
-            roles[account.address] = UserRole(role="user")
+        role = UserRole(role="vault" if account.is_vault else "user")
+        if account.sub_account_of is not None:
+            data = {"master": exchange.accounts[account.sub_account_of].address}
+            role = UserRole(role="subAccount", data=data)
+        roles[account.address] = role
     return roles
 
 
@@ -97,7 +94,11 @@ def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
     ):
         equity = max(0, sum(balances) + pnl)
         positive = {user: share for user, share in shares[account.address].items() if share > 0}
-        for user, part in _split_amount(equity, positive).items():
+        total, left = sum(positive.values()), equity
+        for place, (user, share) in enumerate(positive.items(), 1):
+            # The last follower gets the rounding, so that nothing is lost.
+            part = left if place == len(positive) else equity * share // total
+            left -= part
             row = VaultEquity(
                 vault_address=account.address,
                 equity=money_text(part),
@@ -105,15 +106,6 @@ def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
             )
             rows[user].append(row)
     return dict(rows)
-
-
-def _split_amount(amount: int, shares: dict[str, int]) -> dict[str, int]:
-    """Split an amount by shares; the last user gets the rounding, so that nothing is lost."""
-    total = sum(shares.values())
-    parts = {user: amount * share // total for user, share in shares.items()}
-    if parts:
-        parts[next(reversed(parts))] += amount - sum(parts.values())
-    return parts
 
 
 def _fee_schedule() -> dict[str, Any]:

@@ -21,8 +21,6 @@ VALUATION_MS = 3 * HOUR
 """Time between two valuations."""
 
 _USD = 1e6
-_Sums = dict[tuple[int, int], tuple[int, int, int, int]]
-_NOTHING = (0, 0, 0, 0)
 
 
 def take_snapshots(exchange: Exchange, time: int) -> None:
@@ -102,75 +100,58 @@ def branch_margins(value: int, notional: int) -> list[BranchMargin]:
 def _account_values(
     exchange: Exchange, snapshot_id: str, time: int
 ) -> dict[tuple[str, str], list[AccountValueRow]]:
-    sums = _position_sums(exchange, time)
+    # Unrealised PnL, long and short notional, and maintenance margin by account and dex:
+    nothing = (0, 0, 0, 0)
+    sums: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+    for number, coin, notional, gain in exchange.mark_positions(time):
+        pnl, long, short, required = sums.get((number, DEX_INDEX[coin]), nothing)
+        pnl, required = pnl + gain, required + exact_maintenance(abs(notional), PERPS[coin].tiers)
+        long, short = long + max(notional, 0), short + max(-notional, 0)
+        sums[number, DEX_INDEX[coin]] = pnl, long, short, required
     values: dict[tuple[str, str], list[AccountValueRow]] = {}
-    for number, dex in enumerate(DEXES):
-        values[dex, COLLATERAL[dex]] = [
-            _value_row(exchange, snapshot_id, account.number, number, sums)
-            for account in exchange.accounts
-            if exchange.balances[account.number][number] or not dex
-        ]
+    for place, dex in enumerate(DEXES):
+        token = COLLATERAL[dex]
+        same_token = [other for other, name in enumerate(DEXES) if COLLATERAL[name] == token]
+        rows = values[dex, token] = []
+        for account, balances, wallet in zip(
+            exchange.accounts, exchange.balances, exchange.wallets, strict=True
+        ):
+            if dex and not balances[place]:
+                continue
+            on_dexes = [sums.get((account.number, other), nothing) for other in range(len(DEXES))]
+            perps = [cash + pnl for cash, (pnl, *_) in zip(balances, on_dexes, strict=True)]
+            _, long, short, _ = on_dexes[place]
+            cash = wallet["USDC"].balance
+            # ASSUMED: On the native dex, the account value of a unified account includes the USDC
+            # of its spot wallet. That of a portfolio-margin account is the value of the token over
+            # all dexes.
+            is_portfolio = account.mode == PORTFOLIO_MARGIN
+            counted = same_token if is_portfolio else [place]
+            has_wallet = account.mode >= UNIFIED and (token == "USDC" if is_portfolio else not dex)
+            wei = sum(perps[other] for other in counted) * WEI_PER_MICRO + cash * has_wallet
+            row = AccountValueRow(
+                snapshot_id=snapshot_id,
+                collateral_token=token,
+                user=account.address,
+                account_value=wei / (_USD * WEI_PER_MICRO),
+                total_long_notional=long / _USD,
+                total_short_notional=short / _USD,
+                is_unified=account.mode == UNIFIED,
+                account_mode=account.mode,
+                pm_ratio=None,
+                pm_avail_by_branch=None,
+                pm_total_account_value=None,
+            )
+            if is_portfolio:
+                # ASSUMED: The ratio of a portfolio-margin account is the maintenance margin of all
+                # its positions divided by its total value.
+                required = sum(margin for *_, margin in on_dexes)
+                total = sum(perps) * WEI_PER_MICRO + cash
+                row.pm_ratio = portfolio_margin_ratio(required, total // WEI_PER_MICRO)
+                row.pm_avail_by_branch = branch_margins(wei // WEI_PER_MICRO, long + short)
+                row.pm_total_account_value = total / (_USD * WEI_PER_MICRO)
+            rows.append(row)
     return values
-
-
-def _position_sums(exchange: Exchange, time: int) -> _Sums:
-    """Return unrealised PnL, long and short notional, and margin by account and dex."""
-    sums: _Sums = {}
-    for account, coin, notional, gain in exchange.mark_positions(time):
-        key = account, DEX_INDEX[coin]
-        pnl, long, short, required = sums.get(key, _NOTHING)
-        required += exact_maintenance(abs(notional), PERPS[coin].tiers)
-        sums[key] = pnl + gain, long + max(notional, 0), short + max(-notional, 0), required
-    return sums
-
-
-def _value_row(
-    exchange: Exchange,
-    snapshot_id: str,
-    number: int,
-    dex: int,
-    sums: _Sums,
-) -> AccountValueRow:
-    account = exchange.accounts[number]
-    _, long, short, _ = sums.get((number, dex), _NOTHING)
-    cash = exchange.wallets[number]["USDC"].balance
-    token, is_portfolio = COLLATERAL[DEXES[dex]], account.mode == PORTFOLIO_MARGIN
-    # ASSUMED: On the native dex, the account value of a unified account includes the USDC of its
-    # spot wallet. That of a portfolio-margin account is the value of the token over all dexes.
-    counted = [
-        place
-        for place, name in enumerate(DEXES)
-        if place == dex or (is_portfolio and COLLATERAL[name] == token)
-    ]
-    perps = {
-        place: exchange.balances[number][place] + sums.get((number, place), _NOTHING)[0]
-        for place in range(len(DEXES))
-    }
-    has_wallet = account.mode >= UNIFIED and (token == "USDC" if is_portfolio else not DEXES[dex])
-    wei = sum(perps[place] for place in counted) * WEI_PER_MICRO + cash * has_wallet
-    value = wei // WEI_PER_MICRO
-    row = AccountValueRow(
-        snapshot_id=snapshot_id,
-        collateral_token=COLLATERAL[DEXES[dex]],
-        user=account.address,
-        account_value=wei / (_USD * WEI_PER_MICRO),
-        total_long_notional=long / _USD,
-        total_short_notional=short / _USD,
-        is_unified=account.mode == UNIFIED,
-        account_mode=account.mode,
-        pm_ratio=None,
-        pm_avail_by_branch=None,
-        pm_total_account_value=None,
-    )
-    if is_portfolio:
-        # ASSUMED: The ratio of a portfolio-margin account is the maintenance margin of all its
-        # positions divided by its total value.
-        required = sum(sums.get((number, place), _NOTHING)[3] for place in perps)
-        total = sum(perps.values()) * WEI_PER_MICRO + cash
-        row.pm_ratio = portfolio_margin_ratio(required, total // WEI_PER_MICRO)
-        row.pm_avail_by_branch = branch_margins(value, long + short)
-        row.pm_total_account_value = total / (_USD * WEI_PER_MICRO)
-    return row
 
 
 def _twap_row(twap: Twap, snapshot_id: str) -> TwapRow:

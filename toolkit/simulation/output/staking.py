@@ -4,8 +4,7 @@ Source of the shapes: docs/live_service.md, section 9.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.contract.records import Delegation, DelegatorEvent, DelegatorReward, DelegatorSummary
 from toolkit.contract.source_tables import DailyReward
@@ -24,12 +23,11 @@ _ANNUAL_MILLIONTHS = 22_000
 _TRANSFER = "cStakingTransfer"
 
 
-@dataclass(frozen=True, slots=True)
-class _Stake:
+class _Stake(NamedTuple):
     """The amount that an account has delegated to one validator."""
 
-    account: int
-    validator: int
+    user: str
+    validator: str
     amount: int
     locked_until: int
 
@@ -44,15 +42,11 @@ def delegations(exchange: Exchange) -> dict[str, list[Delegation]]:
 
     Some of it is still locked, the rest has been free for a while.
     """
-    validators = validator_addresses(exchange.seed)
     rows: dict[str, list[Delegation]] = {}
-    for stake in _final_stakes(exchange):
-        row = Delegation(
-            validator=validators[stake.validator],
-            amount=decimal_text(stake.amount, WEI),
-            locked_until_timestamp=stake.locked_until,
-        )
-        rows.setdefault(exchange.accounts[stake.account].address, []).append(row)
+    for user, validator, stake, locked_until in _final_stakes(exchange):
+        amount = decimal_text(stake, WEI)
+        row = Delegation(validator=validator, amount=amount, locked_until_timestamp=locked_until)
+        rows.setdefault(user, []).append(row)
     return rows
 
 
@@ -64,20 +58,22 @@ def daily_rewards(exchange: Exchange) -> list[DailyReward]:
     """
     rng = random_stream(exchange.seed, "rewards")
     validators = validator_addresses(exchange.seed)
-    delegated = [0] * len(COMMISSIONS)
+    delegated = dict.fromkeys(validators, 0)
     for stake in _final_stakes(exchange):
         delegated[stake.validator] += stake.amount
     own = (rng.integers(500_000, 5_000_000, len(COMMISSIONS)) * ONE_TOKEN).tolist()
     rewards = []
     for time in range(_FIRST_DAY + DAY, exchange.end_ms + 1, DAY):
         factors = rng.integers(900, 1_100, len(COMMISSIONS)).tolist()
-        for number, share in enumerate(COMMISSIONS):
-            staked = own[number] + (delegated[number] if time > exchange.start_ms else 0)
-            total = rounded_share(staked, _ANNUAL_MILLIONTHS * factors[number], 365 * 10**9)
+        for validator, share, kept, factor in zip(
+            validators, COMMISSIONS, own, factors, strict=True
+        ):
+            staked = kept + (delegated[validator] if time > exchange.start_ms else 0)
+            total = rounded_share(staked, _ANNUAL_MILLIONTHS * factor, 365 * 10**9)
             commission = rounded_share(total, share, 10_000)
             rewards.append(
                 DailyReward(
-                    validator=validators[number],
+                    validator=validator,
                     time=time,
                     staked=decimal_text(staked, WEI),
                     delegator_rewards=decimal_text(total - commission, WEI),
@@ -89,17 +85,17 @@ def daily_rewards(exchange: Exchange) -> list[DailyReward]:
 
 def delegator_summaries(exchange: Exchange) -> dict[str, DelegatorSummary]:
     """Return each staker's stake: all of it is delegated, and no withdrawal is pending."""
-    totals: dict[int, int] = defaultdict(int)
+    totals: dict[str, int] = defaultdict(int)
     for stake in _final_stakes(exchange):
-        totals[stake.account] += stake.amount
+        totals[stake.user] += stake.amount
     return {
-        exchange.accounts[account].address: DelegatorSummary(
+        user: DelegatorSummary(
             delegated=decimal_text(total, WEI),
             undelegated="0.0",
             total_pending_withdrawal="0.0",
             n_pending_withdrawals=0,
         )
-        for account, total in totals.items()
+        for user, total in totals.items()
     }
 
 
@@ -109,37 +105,37 @@ def delegator_events(exchange: Exchange) -> dict[str, list[DelegatorEvent]]:
     The transfers are those of the ledger. Tokens are delegated one minute after they come in.
     They are undelegated from the first validator one minute before they leave.
     """
-    validators = validator_addresses(exchange.seed)
     stakes: dict[str, list[_Stake]] = defaultdict(list)
     for stake in _final_stakes(exchange):
-        stakes[exchange.accounts[stake.account].address].append(stake)
+        stakes[stake.user].append(stake)
     transfers = [
-        (user, update) for user, update in exchange.ledger if update.delta.type == _TRANSFER
+        (user, update)
+        for user, update in exchange.ledger
+        if update.delta.type == _TRANSFER and user in stakes
     ]
     withdrawn: dict[str, int] = defaultdict(int)
     for user, update in transfers:
         if not update.delta.is_deposit:
             withdrawn[user] += parse_units(str(update.delta.amount), WEI)
     events: dict[str, list[DelegatorEvent]] = defaultdict(list)
+
+    def delegate(user: str, time: int, validator: str, amount: str, is_undelegate: bool) -> None:
+        """Add an event whose transaction moves no money and is in no other table."""
+        inner = {"validator": validator, "amount": amount, "isUndelegate": is_undelegate}
+        name = transaction_hash(exchange.seed, int(user[2:10], 16) + time)
+        events[user].append(DelegatorEvent(time=time, hash=name, delta={"delegate": inner}))
+
     for user, update in transfers:
-        if user not in stakes:
-            continue
-        amount, final = str(update.delta.amount), stakes[user]
-        if update.delta.is_deposit:
-            deposit = {"cDeposit": {"amount": amount}}
-            events[user].append(DelegatorEvent(time=update.time, hash=update.hash, delta=deposit))
-            for place, stake in enumerate(final):
-                # The first validator also had the tokens that were withdrawn later.
-                total = stake.amount + (0 if place else withdrawn[user])
-                delta = _delegate_delta(
-                    validators[stake.validator], decimal_text(total, WEI), is_undelegate=False
-                )
-                events[user].append(_silent_event(exchange, user, update.time + MINUTE, delta))
-        else:
-            delta = _delegate_delta(validators[final[0].validator], amount, is_undelegate=True)
-            events[user].append(_silent_event(exchange, user, update.time - MINUTE, delta))
+        time, amount = update.time, str(update.delta.amount)
+        delta: dict[str, Any] = {"cDeposit": {"amount": amount}}
+        if not update.delta.is_deposit:
+            delegate(user, time - MINUTE, stakes[user][0].validator, amount, True)
             delta = {"withdrawal": {"amount": amount, "phase": "finalized"}}
-            events[user].append(DelegatorEvent(time=update.time, hash=update.hash, delta=delta))
+        events[user].append(DelegatorEvent(time=time, hash=update.hash, delta=delta))
+        for place, stake in enumerate(stakes[user] if update.delta.is_deposit else ()):
+            # The first validator also had the tokens that were withdrawn later.
+            total = stake.amount + (0 if place else withdrawn[user])
+            delegate(user, time + MINUTE, stake.validator, decimal_text(total, WEI), False)
     return {user: rows[::-1] for user, rows in events.items()}
 
 
@@ -152,10 +148,9 @@ def delegator_rewards(
     """
     # ASSUMED: Stakes earn rewards from the second day of the history. The stake of a validator is
     # its own stake plus these stakes.
-    validators = validator_addresses(exchange.seed)
     stakes: dict[str, list[_Stake]] = defaultdict(list)
     for stake in _final_stakes(exchange):
-        stakes[validators[stake.validator]].append(stake)
+        stakes[stake.validator].append(stake)
     earned: dict[tuple[int, str, str], int] = defaultdict(int)
     for reward in rewards:
         commission = parse_units(reward.commission, WEI)
@@ -166,8 +161,7 @@ def delegator_rewards(
         staked = parse_units(reward.staked, WEI)
         total = parse_units(reward.delegator_rewards, WEI)
         for stake in stakes[reward.validator]:
-            user = exchange.accounts[stake.account].address
-            earned[reward.time, user, "delegation"] += total * stake.amount // staked
+            earned[reward.time, stake.user, "delegation"] += total * stake.amount // staked
     rows: dict[str, list[DelegatorReward]] = defaultdict(list)
     for (time, user, source), amount in sorted(earned.items(), reverse=True):
         row = DelegatorReward(time=time, source=source, total_amount=decimal_text(amount, WEI))
@@ -177,7 +171,7 @@ def delegator_rewards(
 
 def _final_stakes(exchange: Exchange) -> list[_Stake]:
     """Return every stake at the end of history."""
-    stakes = []
+    validators, stakes = validator_addresses(exchange.seed), []
     for account in exchange.accounts:
         balance = exchange.wallets[account.number].get(NATIVE_TOKEN)
         if balance is None or balance.staked <= 0:
@@ -185,20 +179,7 @@ def _final_stakes(exchange: Exchange) -> list[_Stake]:
         number, amount = account.number, balance.staked
         locked_until = exchange.end_ms + (20 * HOUR if number % 3 == 0 else -number % 29 * DAY)
         parts = (amount,) if number % 2 else (amount // 3, amount - amount // 3)
-        for place, part in enumerate(parts):
-            validator = (number + place) % len(COMMISSIONS)
-            stakes.append(_Stake(number, validator, part, locked_until))
+        for place, part in enumerate(parts, number):
+            validator = validators[place % len(validators)]
+            stakes.append(_Stake(account.address, validator, part, locked_until))
     return stakes
-
-
-def _silent_event(
-    exchange: Exchange, user: str, time: int, delta: dict[str, Any]
-) -> DelegatorEvent:
-    """Return an event whose transaction moves no money and is in no other table."""
-    number = int(user[2:10], 16) + time
-    return DelegatorEvent(time=time, hash=transaction_hash(exchange.seed, number), delta=delta)
-
-
-def _delegate_delta(validator: str, amount: str, *, is_undelegate: bool) -> dict[str, Any]:
-    inner = {"validator": validator, "amount": amount, "isUndelegate": is_undelegate}
-    return {"delegate": inner}

@@ -1,45 +1,18 @@
 """States of accounts: clearinghouse states, spot balances, and loans, exact to the last digit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec import UNSET
 
-from toolkit.contract.records import (
-    AssetPosition,
-    BorrowLend,
-    ClearinghouseState,
-    CumFunding,
-    LendInterest,
-    LendPosition,
-    Leverage,
-    MarginSummary,
-    Position,
-    SpotBalance,
-    SpotState,
-    TokenState,
-)
+from toolkit.contract import records as r
 from toolkit.rules.margin import exact_maintenance
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.engine.accounts import UNIFIED, Account, FundingTotals
+from toolkit.simulation.engine import margin as margins
+from toolkit.simulation.engine.accounts import UNIFIED, Account
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
-from toolkit.simulation.engine.margin import (
-    account_leverage,
-    initial_margin,
-    is_isolated,
-    liquidation_px,
-)
-from toolkit.simulation.markets import (
-    COLLATERAL,
-    DEXES,
-    NATIVE_TOKEN,
-    PAIRS,
-    PERPS,
-    TOKENS,
-    Perp,
-)
+from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS
 from toolkit.simulation.quantities import (
-    MICRO,
     ONE_TOKEN,
     WEI_PER_MICRO,
     decimal_text,
@@ -64,7 +37,7 @@ _HEALTH = (
 """States of health, each with a health factor in hundredths."""
 
 
-def clearinghouse_states(exchange: Exchange) -> dict[str, dict[str, ClearinghouseState]]:
+def clearinghouse_states(exchange: Exchange) -> dict[str, dict[str, r.ClearinghouseState]]:
     """Return the perp states of all accounts at the end of history, by dex."""
     return {
         dex: {
@@ -74,7 +47,7 @@ def clearinghouse_states(exchange: Exchange) -> dict[str, dict[str, Clearinghous
     }
 
 
-def spot_states(exchange: Exchange) -> dict[str, SpotState]:
+def spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
     """Return each account's tokens at the end of history, and their cost.
 
     It contains every account, but no token with an empty balance. The balances of a unified or
@@ -82,45 +55,68 @@ def spot_states(exchange: Exchange) -> dict[str, SpotState]:
     """
     states = {}
     for account in exchange.accounts:
-        amounts = {
-            token: balance.balance for token, balance in exchange.wallets[account.number].items()
-        }
+        wallet = exchange.wallets[account.number]
+        amounts = {token: balance.balance for token, balance in wallet.items()}
         for dex, name in enumerate(DEXES):
             cash = exchange.balances[account.number][dex] - _perp_cash(exchange, account, dex)
             token = COLLATERAL[name]
             amounts[token] = amounts.get(token, 0) + cash * WEI_PER_MICRO
-        states[account.address] = SpotState(
-            balances=[
-                _spot_balance(exchange, account.number, token, amount)
-                for token, amount in amounts.items()
-                if amount
-            ]
-        )
+        balances = []
+        for token, amount in amounts.items():
+            if not amount:
+                continue
+            pair = _PAIRS_BY_BASE.get(token)
+            cost = wallet[token].current_basis(pair.unit).cost // pair.unit if pair else 0
+            is_outcome = token.startswith("+")
+            # ASSUMED: The cost of stablecoins, and of tokens that came in without a trade, is 0.
+            balance = r.SpotBalance(
+                coin=token,
+                token=_OUTCOME_TOKENS + int(token[1:]) if is_outcome else TOKENS[token],
+                total=decimal_text(amount, WEI),
+                hold="0.0",  # no spot order rests at the end of history
+                entry_ntl=decimal_text(cost, WEI),
+            )
+            balances.append(balance)
+        states[account.address] = r.SpotState(balances=balances)
     return states
 
 
-def borrow_lend_states(accounts: list[Account]) -> dict[str, BorrowLend]:
+def borrow_lend_states(accounts: list[Account]) -> dict[str, r.BorrowLend]:
     """Return the loans of accounts with native tokens; one has paid everything back."""
     # ASSUMED: A health factor is the supplied value divided by the borrowed value.
-    users = [account for account in accounts if account.uses_native]
-    states = {account.address: _loan_state(place) for place, account in enumerate(users)}
-    if users:
-        repaid = BorrowLend(token_to_state=[], health="healthy", health_factor=None)
-        states[users[-1].address] = repaid
+    users = [account.address for account in accounts if account.uses_native]
+    states = {}
+    for place, user in enumerate(users):
+        health, hundredths = _HEALTH[place % len(_HEALTH)]
+        supplied = (1_000 + 37 * place) * ONE_TOKEN
+        borrowed = supplied * 100 // hundredths // 45
+        none, supply, borrow = (_loan_position(value, place) for value in (0, supplied, borrowed))
+        states[user] = r.BorrowLend(
+            token_to_state=[
+                (0, r.TokenState(borrow=none, supply=supply)),
+                (TOKENS[NATIVE_TOKEN], r.TokenState(borrow=borrow, supply=none)),
+            ],
+            health=health,
+            health_factor=decimal_text(hundredths, 2),
+        )
+    for user in users[-1:]:
+        states[user] = r.BorrowLend(token_to_state=[], health="healthy", health_factor=None)
     return states
 
 
-def lend_interest(states: Mapping[str, BorrowLend], now_ms: int) -> dict[str, list[LendInterest]]:
+def lend_interest(
+    states: Mapping[str, r.BorrowLend], now_ms: int
+) -> dict[str, list[r.LendInterest]]:
     """Return the interest in the states of accounts, as it came in the last hours."""
     names = {index: name for name, index in TOKENS.items()}
-    rows: dict[str, list[LendInterest]] = {}
+    rows: dict[str, list[r.LendInterest]] = {}
     for user, state in states.items():
         parts = {
             names[index]: (_interest_parts(token.borrow), _interest_parts(token.supply))
             for index, token in state.token_to_state
         }
         rows[user] = [
-            LendInterest(
+            r.LendInterest(
                 time=now_ms - hour * HOUR,
                 token=token,
                 borrow=decimal_text(borrow[hour], WEI),
@@ -133,7 +129,7 @@ def lend_interest(states: Mapping[str, BorrowLend], now_ms: int) -> dict[str, li
     return rows
 
 
-def _interest_parts(position: LendPosition) -> list[int]:
+def _interest_parts(position: r.LendPosition) -> list[int]:
     """Return the interest of each of the last hours, newest first; the sum is exact."""
     interest = parse_units(position.value, WEI) - parse_units(position.basis, WEI)
     whole = _INTEREST_HOURS**2
@@ -141,33 +137,18 @@ def _interest_parts(position: LendPosition) -> list[int]:
     return [interest - sum(older), *older]
 
 
-@dataclass(frozen=True, slots=True)
-class _MarkedPosition:
+class _MarkedPosition(NamedTuple):
     """A position at the mark price, in integers; `margin` of an isolated one is its equity."""
 
-    perp: Perp
+    coin: int
     size: int
     entry: int
     mark: int
-    leverage: int
-    is_isolated: bool
+    value: int
+    pnl: int
+    maintenance: int
     margin: int
-    funding: FundingTotals
-
-    @property
-    def value(self) -> int:
-        """Signed position value."""
-        return self.size * self.mark
-
-    @property
-    def pnl(self) -> int:
-        """Unrealised PnL."""
-        return self.size * (self.mark - self.entry)
-
-    @property
-    def maintenance(self) -> int:
-        """Maintenance margin."""
-        return exact_maintenance(abs(self.value), self.perp.tiers)
+    is_isolated: bool
 
 
 def _perp_cash(exchange: Exchange, account: Account, dex: int) -> int:
@@ -183,25 +164,33 @@ def _perp_cash(exchange: Exchange, account: Account, dex: int) -> int:
     )
 
 
-def _perp_state(exchange: Exchange, account: Account, dex: int) -> ClearinghouseState:
-    positions = [
-        _mark_position(exchange, account, *position)
-        for position in exchange.iterate_positions(account.number, dex)
-    ]
+def _perp_state(exchange: Exchange, account: Account, dex: int) -> r.ClearinghouseState:
+    positions = []
+    for coin, size, entry in exchange.iterate_positions(account.number, dex):
+        mark = exchange.mark_price(coin, exchange.end_ms)
+        value, pnl = size * mark, size * (mark - entry)
+        maintenance = exact_maintenance(abs(value), PERPS[coin].tiers)
+        margin = margins.initial_margin(account, coin, abs(value))
+        if isolated := margins.is_isolated(account, coin):
+            margin = exchange.margins[coin][account.number] + pnl
+        positions.append(
+            _MarkedPosition(coin, size, entry, mark, value, pnl, maintenance, margin, isolated)
+        )
     cross = [position for position in positions if not position.is_isolated]
-    isolated = [position for position in positions if position.is_isolated]
     equity = _perp_cash(exchange, account, dex) + sum(position.pnl for position in positions)
-    cross_equity = equity - sum(position.margin for position in isolated)
+    cross_equity = equity - sum(position.margin for position in positions if position.is_isolated)
     maintenance = sum(position.maintenance for position in cross)
     cross_summary = _margin_summary(cross, cross_equity)
     free = max(0, exchange.free_collateral(account.number, dex, exchange.end_ms))
     # ASSUMED: A cross position of a unified or portfolio-margin account has no liquidation price.
     cushion = None if account.mode >= UNIFIED else cross_equity - maintenance
-    return ClearinghouseState(
+    return r.ClearinghouseState(
         margin_summary=_margin_summary(positions, equity),
         cross_margin_summary=cross_summary,
         asset_positions=[
-            AssetPosition(type="oneWay", position=_position_record(position, cushion, free))
+            r.AssetPosition(
+                type="oneWay", position=_position_record(exchange, account, position, cushion, free)
+            )
             for position in positions
         ],
         time=exchange.end_ms,
@@ -210,68 +199,57 @@ def _perp_state(exchange: Exchange, account: Account, dex: int) -> Clearinghouse
     )
 
 
-def _mark_position(
-    exchange: Exchange, account: Account, coin: int, size: int, entry: int
-) -> _MarkedPosition:
-    mark = exchange.mark_price(coin, exchange.end_ms)
-    leverage = account_leverage(account, coin)
-    margin = initial_margin(account, coin, abs(size) * mark)
-    if isolated := is_isolated(account, coin):
-        margin = exchange.margins[coin][account.number] + size * (mark - entry)
-    funding = exchange.funding_totals[coin][account.number]
-    return _MarkedPosition(PERPS[coin], size, entry, mark, leverage, isolated, margin, funding)
-
-
-def _margin_summary(positions: list[_MarkedPosition], equity: int) -> MarginSummary:
+def _margin_summary(positions: list[_MarkedPosition], equity: int) -> r.MarginSummary:
     margin = sum(position.margin for position in positions)
     values = [position.value for position in positions]
     # ASSUMED: The field `totalRawUsd` is exactly the account value minus the signed notionals. It
     # includes the remainders of truncated entry prices.
-    return MarginSummary(
-        account_value=decimal_text(equity, MICRO),
-        total_margin_used=decimal_text(margin, MICRO),
-        total_ntl_pos=decimal_text(sum(abs(value) for value in values), MICRO),
-        total_raw_usd=decimal_text(equity - sum(values), MICRO),
-        withdrawable=decimal_text(max(0, equity - margin), MICRO),
+    return r.MarginSummary(
+        account_value=money_text(equity),
+        total_margin_used=money_text(margin),
+        total_ntl_pos=money_text(sum(map(abs, values))),
+        total_raw_usd=money_text(equity - sum(values)),
+        withdrawable=money_text(max(0, equity - margin)),
     )
 
 
-def _position_record(position: _MarkedPosition, cushion: int | None, free: int) -> Position:
+def _position_record(
+    exchange: Exchange, account: Account, position: _MarkedPosition, cushion: int | None, free: int
+) -> r.Position:
     """Return the record of a position.
 
-    - ``position``: the position
     - ``cushion``: cross equity of the account less its maintenance margin; None if the state does
       not have the collateral
     - ``free``: free collateral of the account
     """
-    perp, is_isolated = position.perp, position.is_isolated
+    coin, size, entry, mark, value, pnl, maintenance, margin, is_isolated = position
+    perp, leverage = PERPS[coin], margins.account_leverage(account, coin)
     px = None
     if is_isolated:
-        px = liquidation_px(position.mark, position.size, position.margin, perp)
+        px = margins.liquidation_px(mark, size, margin, perp)
     elif cushion is not None:
-        px = liquidation_px(position.mark, position.size, cushion + position.maintenance, perp)
-    largest = decimal_text(free * position.leverage // position.mark, perp.sz_decimals)
-    has_margin = position.margin > 0
-    roe = rounded_share(position.pnl, 10**8, position.margin) if has_margin else 0
-    funding = position.funding
+        px = margins.liquidation_px(mark, size, cushion + maintenance, perp)
+    largest = decimal_text(free * leverage // mark, perp.sz_decimals)
+    roe = rounded_share(pnl, 10**8, margin) if margin > 0 else 0
+    funding = exchange.funding_totals[coin][account.number]
     # ASSUMED: In cumulative funding, paid amounts are positive and received amounts are negative.
-    return Position(
+    return r.Position(
         coin=perp.coin,
-        entry_px=decimal_text(position.entry, perp.px_decimals),
-        leverage=Leverage(
+        entry_px=decimal_text(entry, perp.px_decimals),
+        leverage=r.Leverage(
             type="isolated" if is_isolated else "cross",
-            value=position.leverage,
-            raw_usd=money_text(position.margin - position.value) if is_isolated else UNSET,
+            value=leverage,
+            raw_usd=money_text(margin - value) if is_isolated else UNSET,
         ),
         liquidation_px=None if px is None else decimal_text(px, perp.px_decimals),
-        margin_used=decimal_text(position.margin, MICRO),
+        margin_used=money_text(margin),
         max_trade_szs=[largest, largest],
-        position_value=decimal_text(abs(position.value), MICRO),
+        position_value=money_text(abs(value)),
         return_on_equity=decimal_text(roe, 8),
-        szi=decimal_text(position.size, perp.sz_decimals),
-        unrealized_pnl=decimal_text(position.pnl, MICRO),
+        szi=decimal_text(size, perp.sz_decimals),
+        unrealized_pnl=money_text(pnl),
         max_leverage=perp.max_leverage,
-        cum_funding=CumFunding(
+        cum_funding=r.CumFunding(
             all_time=money_text(-funding.all_time),
             since_open=money_text(-funding.since_open),
             since_change=money_text(-funding.since_change),
@@ -279,37 +257,7 @@ def _position_record(position: _MarkedPosition, cushion: int | None, free: int) 
     )
 
 
-def _spot_balance(exchange: Exchange, account: int, token: str, amount: int) -> SpotBalance:
-    pair = _PAIRS_BY_BASE.get(token)
-    cost = 0
-    if pair is not None:
-        unit = pair.unit
-        cost = exchange.wallets[account][token].current_basis(unit).cost // unit
-    is_outcome = token.startswith("+")
-    # ASSUMED: The cost of stablecoins, and of tokens that came in without a trade, is 0.
-    return SpotBalance(
-        coin=token,
-        token=_OUTCOME_TOKENS + int(token[1:]) if is_outcome else TOKENS[token],
-        total=decimal_text(amount, WEI),
-        hold="0.0",  # no spot order rests at the end of history
-        entry_ntl=decimal_text(cost, WEI),
-    )
-
-
-def _loan_state(place: int) -> BorrowLend:
-    health, hundredths = _HEALTH[place % len(_HEALTH)]
-    supplied = (1_000 + 37 * place) * ONE_TOKEN
-    borrowed = supplied * 100 // hundredths
-    usdc = TokenState(borrow=_loan_position(0, 0), supply=_loan_position(supplied, place))
-    native = TokenState(borrow=_loan_position(borrowed // 45, place), supply=_loan_position(0, 0))
-    return BorrowLend(
-        token_to_state=[(0, usdc), (TOKENS[NATIVE_TOKEN], native)],
-        health=health,
-        health_factor=decimal_text(hundredths, 2),
-    )
-
-
-def _loan_position(value: int, place: int) -> LendPosition:
+def _loan_position(value: int, place: int) -> r.LendPosition:
     """Return a position whose value contains some interest."""
     basis = value - value * (place % 9) // 1_000
-    return LendPosition(basis=decimal_text(basis, WEI), value=decimal_text(value, WEI))
+    return r.LendPosition(basis=decimal_text(basis, WEI), value=decimal_text(value, WEI))
