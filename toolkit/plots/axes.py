@@ -1,7 +1,7 @@
 """The axes of a plot: lines, bars, cells, labels, ticks and legend in the style of all plots."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 import matplotlib.dates as mdates
 import numpy as np
@@ -139,17 +139,13 @@ class Panel(NamedTuple):
 
     def draw_measured(self, values: "pd.Series[Any]") -> None:
         """Draw measured values as hollow dots, one row each."""
-        self.ax.plot(
-            values, np.arange(len(values)), "o", color=self.theme.muted,
-            markerfacecolor=self.theme.background, markersize=5, label="measured",
-        )  # fmt: skip
+        look: Any = {"color": self.theme.muted, "markerfacecolor": self.theme.background}
+        self.ax.plot(values, range(len(values)), "o", **look, markersize=5, label="measured")
 
     def draw_net(self, x: Any, y: Any, *, vertical: bool = True) -> None:
         """Draw a diamond at each net amount, and the line between gain and loss."""
-        self.ax.plot(
-            x, y, "D", color=self.theme.text, markeredgecolor=self.theme.background,
-            markersize=5.5, label="net",
-        )  # fmt: skip
+        look: Any = {"color": self.theme.text, "markeredgecolor": self.theme.background}
+        self.ax.plot(x, y, "D", **look, markersize=5.5, label="net")
         self.add_zero_line(vertical=vertical)
 
     def draw_band(self, x: Any, low: Any, high: Any, colour: str, **options: Any) -> None:
@@ -171,16 +167,15 @@ class Panel(NamedTuple):
         """Stack the columns of a frame as bars: to one side the amounts above 0."""
         draw: Any = self.ax.barh if horizontal else self.ax.bar
         start = "left" if horizontal else "bottom"
+        options |= {"edgecolor": self.theme.background} if hatches else {}
         up, down = np.zeros(len(at)), np.zeros(len(at))
-        if hatches:
-            options |= {"edgecolor": self.theme.background}
         looks = zip(parts.items(), colours, hatches or [None] * parts.shape[1], strict=False)
         for (label, column), colour, hatch in looks:
             amounts = column.fillna(0.0).to_numpy(np.float64)
-            look = {"color": colour, "hatch": hatch, "linewidth": 0, "label": label} | options
             # A part of size 0 starts at 0: an edge at the end of the bar would remove its margin.
             begin = np.where(amounts > 0, up, np.where(amounts < 0, down, 0.0))
-            draw(at, amounts, size, **{start: begin}, **look)
+            look = {"color": colour, "hatch": hatch, "label": label, start: begin} | options
+            draw(at, amounts, size, **{"linewidth": 0} | look)
             up, down = up + np.maximum(amounts, 0), down + np.minimum(amounts, 0)
 
     def draw_cells(
@@ -203,16 +198,14 @@ class Panel(NamedTuple):
             ax.set(xlim=columns[[0, -1]], ylim=rows[[-1, 0]])
         else:
             image = ax.imshow(grid, aspect="auto", interpolation="nearest", **look)
+        middle: Any = {"ha": "center", "va": "center", "fontsize": fontsize, "parse_math": False}
         for (row, column), text in np.ndenumerate(texts):
             # How far the shade is from the background, which is the first or the middle shade.
             share = float(image.norm(grid[row, column]))
             is_dark = (share if len(shades) == 2 else abs(2 * share - 1)) > 0.65
-            colour = theme.background if is_dark else theme.text
             if text:
-                ax.text(
-                    column, row, text, ha="center", va="center", fontsize=fontsize, color=colour,
-                    parse_math=False,
-                )  # fmt: skip
+                colour = theme.background if is_dark else theme.text
+                ax.text(column, row, text, color=colour, **middle)
         ax.set_yticks(range(len(values)), values.index.map(str), parse_math=False)
         turned = {"rotation": rotation, "ha": "right", "rotation_mode": "anchor"}
         names, look = values.columns.map(str), turned if rotation else {}
@@ -291,11 +284,10 @@ def check_drawable(count: int, most: int, what: str) -> None:
 def check_one_part(
     plot: str, part: str, name: str, frame: pd.DataFrame, columns: Iterable[str]
 ) -> None:
-    """Raise ValueError if a figure draws one part of a result, and columns have several."""
-    own = [column for column in columns if column in frame]
-    parts = frame[own].dropna(how="all").drop_duplicates()
-    if len(parts) > 1:
-        raise _several_parts_error(plot, part, name, parts)
+    """Raise ValueError if a figure draws one part of a result, and columns have several values."""
+    parts = frame[[column for column in columns if column in frame]].dropna(how="all")
+    if len(parts.drop_duplicates()) > 1:
+        _refuse_parts(plot, part, name, parts)
 
 
 def check_no_repeats(
@@ -304,31 +296,23 @@ def check_no_repeats(
     """Raise ValueError if a figure draws one part of a result, and several have the same keys."""
     if len(frame) > 1 and (not keys or frame.duplicated(keys).any()):
         texts = frame.select_dtypes(include=["str", "category", "datetimetz"])
-        parts = texts.drop(columns=[*keys, "group", "covers"], errors="ignore")
-        raise _several_parts_error(plot, part, name, parts.drop_duplicates())
+        ignored = [*keys, "group", "covers"]
+        _refuse_parts(plot, part, name, texts.drop(columns=ignored, errors="ignore"))
 
 
-def _several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) -> ValueError:
-    """Return the error that says how to select one of the parts: a row for each of them.
-
-    >>> parts = pd.DataFrame({"coin": ["BTC", "ETH"]})
-    >>> print(_several_parts_error("plot", "coin", "rows", parts))
-    plot draws one coin, and the result has 2. Select one, for example rows[rows['coin'] == 'BTC']
-    >>> parts["amount_usd"] = [1_000.0, 5_000.0]
-    >>> print(_several_parts_error("plot", "size", "rows", parts).args[0].partition("example ")[2])
-    rows[(rows['coin'] == 'BTC') & (rows['amount_usd'] == 1000.0)]
-    """
+def _refuse_parts(plot: str, part: str, name: str, rows: pd.DataFrame) -> NoReturn:
+    """Raise the error, with a condition that selects the first part."""
+    parts = rows.drop_duplicates()
     varying = [column for column in parts.columns if parts[column].nunique() > 1]
-    examples = parts[varying].dropna().head(1).to_dict("records") if varying else []
     words = f"{plot} draws one {part}, and the result has {len(parts) if varying else 'several'}"
-    if not examples:
-        return ValueError(f"{words}. Select one")
-    conditions = [
-        f"{name}[{column!r}] == {str(value) if isinstance(value, pd.Timestamp) else value!r}"
-        for column, value in examples[0].items()
-    ]
-    condition = conditions[0] if len(conditions) == 1 else f"({') & ('.join(conditions)})"
-    return ValueError(f"{words}. Select one, for example {name}[{condition}]")
+    for first in parts[varying].dropna().head(1).to_dict("records") if varying else ():
+        conditions = [
+            f"{name}[{column!r}] == {str(value) if isinstance(value, pd.Timestamp) else value!r}"
+            for column, value in first.items()
+        ]
+        text = conditions[0] if len(conditions) == 1 else f"({') & ('.join(conditions)})"
+        raise ValueError(f"{words}. Select one, for example {name}[{text}]")
+    raise ValueError(f"{words}. Select one")
 
 
 def quantile_columns(frame: pd.DataFrame) -> list[str]:

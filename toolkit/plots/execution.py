@@ -37,9 +37,7 @@ def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def _bps_text(row: dict[Any, Any]) -> str:
     """Return an estimate with its interval in brackets, if that is known."""
-    value, *ends = (
-        formats.signed_number(round(row[name], 2)) for name in ("estimate", "low", "high")
-    )
+    value, *ends = (formats.signed_number(round(row[name], 2)) for name in axes.INTERVAL)
     return f"{value} bps" + (f" ({' to '.join(ends)})" if pd.notna(row["low"]) else "")
 
 
@@ -204,17 +202,16 @@ def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
     panel = style.open_panel(shortfall.params, look)
     rows = shortfall.params.set_index("name").loc[_SHORTFALL]
     style.not_empty(rows["estimate"].dropna())
-    values, low, high = (rows[key].to_numpy(np.float64) for key in ("estimate", "low", "high"))
+    values, low, high = rows[axes.INTERVAL].to_numpy(np.float64).T
     ax, theme, places = panel.ax, panel.theme, np.arange(len(rows))
     colours = [theme.good if value >= 0 else theme.bad for value in values[:-1]]
     ax.bar(places, values, width=0.62, color=[*colours, theme.total], linewidth=0)
     ax.vlines(places, low, high, color=theme.text, linewidth=1.3)
     panel.add_zero_line()
     texts = [formats.signed_number(round(value, 2)) for value in values]
+    ends = np.where(values >= 0, np.fmax(values, high), np.fmin(values, low))
     for place, text in enumerate(texts):
-        is_up = values[place] >= 0
-        end = np.fmax(values, high) if is_up else np.fmin(values, low)
-        panel.label_point(text, (place, end[place]), (0, 4 if is_up else -12))
+        panel.label_point(text, (place, ends[place]), (0, 4 if values[place] >= 0 else -12))
     ax.margins(y=0.16)
     ax.set_xticks(places, _SHORTFALL)
     n, missing = int(rows["n"].iloc[0]), int(rows["missing"].iloc[0])
@@ -337,7 +334,7 @@ def _draw_law(panel: axes.Panel, found: Impact) -> str:
     is_log = bool((mean > 0).all())
     shares = np.geomspace(share.min() / 1.3, share.max() * 1.3, 60)
     rows = found.params.set_index("name")
-    exponent, *ends = rows.loc["exponent", ["estimate", "low", "high"]].to_numpy(np.float64)
+    exponent, *ends = rows.loc["exponent", axes.INTERVAL].to_numpy(np.float64)
     words = f"Price impact of {found.n:,} orders: no law fits."
     if np.isfinite(exponent):
         interval = f" ({ends[0]:.2f} to {ends[1]:.2f})" if pd.notna(ends[0]) else ""

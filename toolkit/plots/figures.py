@@ -66,11 +66,7 @@ _DARK: Final = Theme(
     good="#56b4e9", bad="#e69f00", total="#c3cad2", accent="#2fbf95",
     fourth="#e08fc4", fifth="#f0e442",
 )  # fmt: skip
-_THEMES: Final = {
-    "auto": replace(_LIGHT, follows_notebook=True),
-    "light": _LIGHT,
-    "dark": _DARK,
-}
+_THEMES: Final = {"auto": replace(_LIGHT, follows_notebook=True), "light": _LIGHT, "dark": _DARK}
 
 
 @dataclass(slots=True)

@@ -95,9 +95,8 @@ def validator_ranks(stability: RankStability, **look: Unpack[style.PanelLook]) -
     for number, (name, own) in enumerate(ranks.sort_values("week").groupby("validator")):
         colour = panel.theme.groups[number % axes.MAX_LINES]
         look_of = f"{_DASHES[number % 4]}{_MARKERS[number % 10]}"
-        panel.ax.plot(
-            own["week"], own["rank"], look_of, color=colour, markersize=5.5, linewidth=1.6
-        )
+        sizes: Any = {"markersize": 5.5, "linewidth": 1.6}
+        panel.ax.plot(own["week"], own["rank"], look_of, color=colour, **sizes)
         label_colour = colour if number % axes.MAX_LINES < 3 else panel.theme.text
         panel.label_right_edge(own["rank"].iloc[-1], _validator_name(name), label_colour)
     panel.set_time_axis(ranks["week"], "rank by net APR")

@@ -30,14 +30,12 @@ _ID: Final = re.compile(r'( id="|xlink:href="#|url\(#)([^")]+)')
 _FIXED_IDS: Final[Any] = {"svg.hashsalt": "toolkit"}
 
 
-def _css_variables(theme: str) -> str:
-    colours = figures.get_theme(theme)
-    return "".join(f"--tk-{name}:{getattr(colours, name)};" for name in figures.COLOUR_NAMES)
-
-
+_LIGHT, _DARK = (
+    "".join(f"--tk-{name}:{getattr(theme, name)};" for name in figures.COLOUR_NAMES)
+    for theme in map(figures.get_theme, ("light", "dark"))
+)
 STYLE: Final = (
-    f".tk-view{{{_css_variables('light')}}}"
-    f'[data-jp-theme-light="false"] .tk-view,.vscode-dark .tk-view{{{_css_variables("dark")}}}'
+    f'.tk-view{{{_LIGHT}}}[data-jp-theme-light="false"] .tk-view,.vscode-dark .tk-view{{{_DARK}}}'
 )
 """CSS variables with the colours of both themes; JupyterLab's attribute selects the theme."""
 

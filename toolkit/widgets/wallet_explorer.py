@@ -11,21 +11,12 @@ from toolkit.client import Session, current_session
 from toolkit.fetch.markets import market_code, market_names
 from toolkit.plots import formats
 from toolkit.widgets import wallet_html
+from toolkit.widgets import wallet_view as views
 from toolkit.widgets.panel import Explorer, make_control, push_button
-from toolkit.widgets.wallet_view import (
-    PERIODS,
-    ComparisonRequest,
-    ComparisonView,
-    WalletFigures,
-    WalletRequest,
-    WalletView,
-    comparison_view,
-    wallet_view,
-)
 
-ExplorerRequest = WalletRequest | ComparisonRequest
-ExplorerView = WalletView | ComparisonView
-ExplorerLoad = tuple[ExplorerRequest, dict[str, WalletFigures]]
+ExplorerRequest = views.WalletRequest | views.ComparisonRequest
+ExplorerView = views.WalletView | views.ComparisonView
+ExplorerLoad = tuple[ExplorerRequest, dict[str, views.WalletFigures]]
 """A request, and the figures of the accounts that were fetched before."""
 
 ALL_ACCOUNTS: Final = "all"
@@ -47,14 +38,11 @@ class WalletExplorer(Explorer[ExplorerView]):
     """
 
     def __init__(
-        self,
-        request: WalletRequest,
-        session: Session,
-        users: Sequence[str] = (),
+        self, request: views.WalletRequest, session: Session, users: Sequence[str]
     ) -> None:
         self._session = session
         self._users = tuple(dict.fromkeys(user.strip().lower() for user in users))
-        periods = list(dict.fromkeys([*PERIODS, request.period]))
+        periods = list(dict.fromkeys([*views.PERIODS, request.period]))
         hint, typed = "Address of the account; press Enter to load it", request.user
         self._user = make_control(ipw.Text, "Address", hint, "34em", value=typed)
         self._user.continuous_update = False
@@ -74,7 +62,7 @@ class WalletExplorer(Explorer[ExplorerView]):
         account = self._account if len(self._users) > 1 else self._user
         controls = [account, self._period, self._refresh, self._coin, self._day]
         super().__init__(controls, self._compute_view)
-        self._known: dict[str, WalletFigures] = {}  # a new one for each reload
+        self._known: dict[str, views.WalletFigures] = {}  # a new one for each reload
         for control in (self._user, self._period, self._account):
             control.observe(self._load_account, "value")
         for control in (self._coin, self._day):
@@ -88,8 +76,8 @@ class WalletExplorer(Explorer[ExplorerView]):
         """The request of the controls."""
         several = len(self._users) > 1
         if several and self._account.value is None:
-            return ComparisonRequest(self._users, self._period.value)
-        return WalletRequest(
+            return views.ComparisonRequest(self._users, self._period.value)
+        return views.WalletRequest(
             self._account.value if several else self._user.value.strip(),
             self._period.value,
             self._coin.value,
@@ -114,7 +102,7 @@ class WalletExplorer(Explorer[ExplorerView]):
         if period is not None:
             self._period.value = period
         self.settle()
-        if chosen and isinstance(self.request, ComparisonRequest):
+        if chosen and isinstance(self.request, views.ComparisonRequest):
             raise ValueError("choose one account before a coin or a day: set(user=...)")
         for name, value in chosen.items():
             control = {"coin": self._coin, "day": self._day}[name]
@@ -129,7 +117,7 @@ class WalletExplorer(Explorer[ExplorerView]):
 
     def __repr__(self) -> str:
         request = self.request
-        if isinstance(request, ComparisonRequest):
+        if isinstance(request, views.ComparisonRequest):
             return f"tk.widgets.wallet_explorer({[*request.users]!r}, period={request.period!r})"
         options = {name: getattr(request, name) for name in ("period", "coin", "day")}
         text = ", ".join(f"{name}={value!r}" for name, value in options.items() if value)
@@ -162,20 +150,20 @@ class WalletExplorer(Explorer[ExplorerView]):
 
     def _compute_view(self, load: ExplorerLoad) -> tuple[ExplorerView, str]:
         request, known = load
-        if isinstance(request, ComparisonRequest):
-            view = comparison_view(request, self._session, known)
+        if isinstance(request, views.ComparisonRequest):
+            view = views.comparison_view(request, self._session, known)
             known |= view.figures
             return view, wallet_html.comparison_html(view)
-        one = wallet_view(request, self._session, known.get(request.user))
+        one = views.wallet_view(request, self._session, known.get(request.user))
         known[request.user] = one.figures
         return one, wallet_html.wallet_html(one)
 
     def _update_controls(self, view: ExplorerView) -> None:
         with self._quiet():
-            is_one = isinstance(view, WalletView)
+            is_one = isinstance(view, views.WalletView)
             for control in (self._coin, self._day):
                 control.layout.display = None if is_one else "none"
-            if isinstance(view, ComparisonView):
+            if isinstance(view, views.ComparisonView):
                 _set_options(self._account, wallet_html.account_options(view), None)
                 return
             _set_options(self._coin, wallet_html.coin_options(view), view.request.coin)
@@ -262,6 +250,6 @@ def wallet_explorer(
         raise ValueError("address is empty: pass an address, or a list of addresses")
     if coin is not None:
         coin = market_names([market_code(session, coin)], session=session).popitem()[1]
-    request = WalletRequest(users[0], period, coin, day)
+    request = views.WalletRequest(users[0], period, coin, day)
     # Progress bars cannot be shown on a widget's thread.
     return WalletExplorer(request, replace(session, progress=False), users)
