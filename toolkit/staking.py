@@ -10,8 +10,9 @@ from typing import Final, Literal
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.groups import starts_group, sum_groups
 from toolkit.prepare.provenance import finish, present_ms, state_provenance
 from toolkit.rules import staking as rules
 from toolkit.statistics import Estimate, check_level, student
@@ -70,21 +71,25 @@ def apy(history: Frame, *, now: Time | None = None, level: float = 0.95) -> pd.D
     0  2  0.0365  0.03716
     """
     check_level(level)
-    rows, inputs = _read_weeks(history, now)
-    rows["growth"] = np.log1p(rows["net"] / rules.WEEKS)
-    by_validator = rows[rows["whole"]].groupby("validator", observed=False)
-    n, mean = by_validator["net"].count(), by_validator["growth"].mean()
-    half = by_validator["growth"].sem() * student(level, np.maximum(n - 1, 1))
+    names, group, _, whole, net, _, inputs = _read_weeks(history, now)
+    count, known = len(names), whole & ~np.isnan(net)
+    of, growth = group[known], np.log1p(net[known] / rules.WEEKS)
+    n = np.bincount(of, minlength=count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apr, mean = (sum_groups(of, part, count) / n for part in (net[known], growth))
+        squares = sum_groups(of, (growth - mean[of]) ** 2, count)
+        error = np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
+    half = error * student(level, np.maximum(n - 1, 1))
     columns = {
+        "validator": names,
         "n": n,
-        "partial": (~rows["whole"]).groupby(rows["validator"], observed=False).sum(),
-        "apr": by_validator["net"].mean(),
+        "partial": np.bincount(group[~whole], minlength=count),
+        "apr": apr,
         "apy": np.expm1(mean * rules.WEEKS),
         "low": np.maximum(np.expm1((mean - half) * rules.WEEKS), 0.0),
         "high": np.expm1((mean + half) * rules.WEEKS),
     }
-    result = pd.DataFrame(columns).reset_index().astype({"validator": "str"})
-    return finish(result, inputs, helper="staking.apy", level=level)
+    return finish(pd.DataFrame(columns), inputs, helper="staking.apy", level=level)
 
 
 def implied_fee(
@@ -151,36 +156,42 @@ def implied_fee(
     """
     if by not in ("validator", "week"):
         raise ValueError(f"by must be 'validator' or 'week', not {by!r}")
-    rows, inputs = _read_weeks(history, now)
-    net, gross, whole = (rows[name] for name in ("net", "gross", "whole"))
-    best = net.where(whole & (net > 0)).groupby(rows["ms"]).transform("max")
-    rows["behind"] = 1 - net / best
-    rows["fee"] = rules.implied_fee(net.to_numpy(), gross.where(gross > 0).to_numpy())
+    names, group, ms, whole, net, gross, inputs = _read_weeks(history, now)
+    week, usable = np.unique(ms, return_inverse=True)[1], whole & (net > 0)
+    best = np.full(int(week.max(initial=-1)) + 1, np.nan)
+    np.fmax.at(best, week[usable], net[usable])
+    behind, fee = 1 - net / best[week], rules.implied_fee(net, np.where(gross > 0, gross, np.nan))
     if by == "week":
         columns = {
-            "validator": rows["validator"],
-            "week": utc_times(rows["ms"].to_numpy()),
+            "validator": names.iloc[group].array,
+            "week": utc_times(ms),
             "whole": whole,
             "net_apr": net,
             "gross_apr": gross,
             "earned": net / rules.WEEKS,
-            "apy": rules.apy(net.to_numpy()),
-            "fee": rows["fee"],
-            "behind_best": rows["behind"],
+            "apy": rules.apy(net),
+            "fee": fee,
+            "behind_best": behind,
         }
-        result = pd.DataFrame(columns)
-    else:
-        by_validator = rows[whole & rows["fee"].notna()].groupby("validator", observed=False)
-        paid, all_paid = by_validator[["net", "gross"]].sum(min_count=1).to_numpy().T
-        columns = {
-            "n": by_validator.size(),
-            "fee": rules.implied_fee(paid, all_paid),
-            "low": by_validator["fee"].min(),
-            "high": by_validator["fee"].max(),
-            "behind_best": by_validator["behind"].median(),
-        }
-        result = pd.DataFrame(columns).reset_index()
-    return finish(result.astype({"validator": "str"}), inputs, helper="staking.implied_fee")
+        return finish(pd.DataFrame(columns), inputs, helper="staking.implied_fee")
+    known, count = whole & ~np.isnan(fee), len(names)
+    group, n = group[known], np.bincount(group[known], minlength=count)
+    fees = pd.DataFrame({"fee": fee[known], "behind": behind[known]}).groupby(group)
+    ends = {
+        "low": fees["fee"].min(),
+        "high": fees["fee"].max(),
+        "behind_best": fees["behind"].median(),
+    }
+    paid, all_paid = (
+        np.where(n > 0, sum_groups(group, part[known], count), np.nan) for part in (net, gross)
+    )
+    columns = {
+        "validator": names,
+        "n": n,
+        "fee": rules.implied_fee(paid, all_paid),
+        **{name: found.reindex(range(count)).to_numpy() for name, found in ends.items()},
+    }
+    return finish(pd.DataFrame(columns), inputs, helper="staking.implied_fee")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -256,9 +267,9 @@ def rank_stability(
     1.0
     """
     check_level(level)
-    rows, inputs = _read_weeks(history, now)
-    rows = rows.assign(week=utc_times(rows["ms"].to_numpy())).rename(columns={"net": "net_apr"})
-    complete = rows[rows["whole"]].dropna(subset="net_apr").astype({"validator": "str"})
+    names, group, ms, whole, net, _, inputs = _read_weeks(history, now)
+    columns = {"week": utc_times(ms), "validator": names.iloc[group].array, "net_apr": net}
+    complete = pd.DataFrame(columns)[whole & ~np.isnan(net)]
     table = complete.pivot(index="week", columns="validator", values="net_apr").dropna(axis=1)
     ranked = table.rank(axis=1, ascending=False)
     figures = {"concordance": (_concordance, 0.0), "next_week": (_next_week_correlation, -1.0)}
@@ -273,7 +284,7 @@ def rank_stability(
         level=level,
         method="Kendall's W and Spearman's correlation of weekly ranks; jackknife over weeks",
         ranks=ranks,
-        left_out=rows["validator"].nunique() - table.shape[1],
+        left_out=len(names) - table.shape[1],
     )
 
 
@@ -313,29 +324,28 @@ def _jackknife(
     return estimate, max(estimate - half, least), min(estimate + half, 1.0)
 
 
-def _read_weeks(history: Frame, now: Time | None) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+def _read_weeks(
+    history: Frame, now: Time | None
+) -> tuple[pd.Series, Ints, Ints, Flags, Floats, Floats, dict[str, pd.DataFrame]]:
     """Return the weeks of validators, by validator and time, each once; and the input.
 
-    The rows have ``validator`` (categorical), ``ms``, ``net``, ``gross``, and ``whole``: whether
-    the week is complete.
+    They are the validators, sorted; the place of each week's validator among them; when the week
+    begins; whether it is complete; its net APR and its gross APR.
     """
     table = Table(history, "history")
     table.require(NEEDED)
-    rows = pd.DataFrame(
-        {
-            "validator": table.text("validator", blank=True).texts().fillna("").astype("category"),
-            "ms": table.ms("week"),
-            "net": table.number("net_apr"),
-            "gross": table.number("gross_apr"),
-        }
-    )
-    keys = ["validator", "ms"]  # the last of several rows counts
-    rows = rows.sort_values(keys, kind="stable").drop_duplicates(keys, keep="last")
+    validator, ms = table.text("validator", blank=True).sorted(), table.ms("week")
+    rows = np.lexsort((ms, validator.codes))
+    repeats = ~starts_group(validator.codes[rows], ms[rows])
+    rows = rows[~np.append(repeats[1:], False)[: len(rows)]]  # the last of several rows counts
+    present, group = np.unique(validator.codes[rows], return_inverse=True)
+    names = pd.Series([validator.values[code] for code in present.tolist()], dtype="str")
     # ASSUMED: A week is complete when the next Monday begins. The service has published rewards
     # since 2025-08-01, so the week of 2025-07-28 is never complete.
-    is_over = rows["ms"] + WEEK <= present_ms(table.frame, now, "history", "now")
-    rows["whole"] = is_over & (rows["ms"] != FIRST_WEEK)
-    return rows.reset_index(drop=True), {"history": table.frame}
+    now_ms, ms = present_ms(table.frame, now, "history", "now"), ms[rows]
+    whole = (ms + WEEK <= now_ms) & (ms != FIRST_WEEK)
+    net, gross = (table.number(name)[rows] for name in ("net_apr", "gross_apr"))
+    return names, group, ms, whole, net, gross, {"history": table.frame}
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ from toolkit.accounts._values import account_groups, values_table
 from toolkit.arrays import Floats
 from toolkit.display import short_amount
 from toolkit.prepare.door import Frame
-from toolkit.prepare.groups import list_keys, ratio
+from toolkit.prepare.groups import list_keys, ratio, split_groups
 from toolkit.prepare.provenance import finish
 from toolkit.statistics import check_count
 
@@ -73,16 +73,14 @@ def concentration(
     keys = list_keys(by)
     frame = values_table(snapshot, [key for key in keys if key != "mode"], keys)
     codes, result = account_groups(frame, keys)
-    order = np.argsort(codes, kind="stable")
-    value = frame["value"].to_numpy(dtype=np.float64)[order]
-    parts = np.split(value, np.searchsorted(codes[order], np.arange(1, len(result))))
+    value = frame["value"].to_numpy(dtype=np.float64)
+    parts = [value[rows] for rows in split_groups(codes, len(result))]
     names = ["value", "gini", "hhi", "effective", *(f"top_{100 * share:g}" for share in shares)]
-    counts = [(int((part > 0).sum()), int((part <= 0).sum())) for part in parts]
-    figures = np.array([_concentration_figures(part[part > 0], shares) for part in parts])
-    result["accounts"] = [positive for positive, _ in counts]
-    result["not_positive"] = [other for _, other in counts]
+    figures = [_concentration_figures(part[part > 0], shares) for part in parts]
+    result["accounts"] = [int((part > 0).sum()) for part in parts]
+    result["not_positive"] = [int((part <= 0).sum()) for part in parts]
     result["missing"] = [int(np.isnan(part).sum()) for part in parts]
-    result[names] = figures
+    result[names] = np.array(figures).reshape(-1, len(names))
     return finish(result, {"snapshot": snapshot}, helper="accounts.concentration")
 
 

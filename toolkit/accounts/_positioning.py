@@ -1,13 +1,15 @@
 """Positioning: who is long and short, by the size of accounts, over time."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from toolkit.accounts._concentration import class_names
 from toolkit.accounts._values import values_table
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import states
 from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
 from toolkit.prepare.groups import number_groups, number_rows, sum_groups
@@ -127,31 +129,25 @@ def positioning(
     sizes = _account_sizes(rows, owners)
     place = np.searchsorted(edges, sizes, side="right")
     place = np.where(np.isnan(sizes), len(names) - 1, place)
-    value = np.sign(rows["szi"]) * rows["position_value"].abs()
-    # What a position gained since its entry; positions without an entry price are left out.
-    gained = value - rows["szi"] * rows["entry_px"]
-    parts = {
-        "net": value,
-        "gross": value.abs(),
-        "gained": gained,
-        "entry": (rows["szi"].abs() * rows["entry_px"]).where(gained.notna()),
-        "positions": value.notna(),
-        "missing": value.isna(),
-    }
     cells, groups = number_groups(rows[[*moment, *keys]], missing_last=True)
     # Each account counts once in a group, with all of its positions in it.
-    columns = {"cell": cells, "user": rows["user"], "size": place, **parts}
-    by_account = pd.DataFrame(columns).groupby(["cell", "user"], sort=False)
-    own = by_account[[*parts]].sum().assign(size=by_account["size"].first()).reset_index("cell")
-    figures = _figures(own, level)
-    of_group = groups.iloc[figures.index.get_level_values("cell")]
-    size_of = np.array([*names, "all"])[figures.index.get_level_values("size")]
+    own = number_rows(cells, pd.factorize(rows["user"])[0])
+    first = np.unique(own, return_index=True)[1]
+    cell, size = cells[first], place[first]
+    parts, code_of_part = np.unique(cell * len(names) + size, return_inverse=True)
+    # Each account counts among all, and in the class of its size.
+    codes = np.append(cell, len(groups) + code_of_part)
+    figures = _figures(rows, own, codes, len(groups) + len(parts), level)
+    group = np.append(np.arange(len(groups)), parts // len(names))
+    size_of = np.append(np.full(len(groups), -1), parts % len(names))
+    order = np.lexsort((size_of, group))
+    of_group = groups.iloc[group[order]]
     result = pd.DataFrame(
         {
             **{name: of_group[name].array for name in moment},
             **{name: of_group[name].astype("str").array for name in keys},
-            "size": pd.array(size_of, dtype="str"),
-            **figures.reset_index(drop=True),
+            "size": pd.array(np.array([*names, "all"])[size_of[order]], dtype="str"),
+            **{name: part[order] for name, part in figures.items()},
         }
     ).astype({"crowded_side": "str"})
     inputs = {"positions": positions, "accounts": accounts}
@@ -245,47 +241,63 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
     return np.asarray(size[held])
 
 
-def _figures(own: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Return the figures of accounts by ``cell`` and ``size``; -1 is the size of all."""
-    own = own.assign(
-        long=(own["gross"] + own["net"]) / 2,
-        short=(own["gross"] - own["net"]) / 2,
-        accounts=own["gross"] > 0,
-        long_accounts=own["net"] > 0,
-    )
-    # Each account counts among all, and in the class of its size.
-    own = pd.concat([own.assign(size=-1), own], ignore_index=True)
-    by = own.groupby(["cell", "size"])
-    whole, net = (by[name].transform("sum") for name in ("gross", "net"))
-    # By how much the share would differ without each account (jackknife).
-    part = (own["gross"] / whole).where(lambda share: share < 1)
-    own["missed"] = (own["net"] / whole - net / whole * part) / (1 - part)
-    squares = own[["missed", "gross", "long", "short"]] ** 2
-    squares = squares.groupby([own["cell"], own["size"]]).sum()
-    sums, top, accounts = by.sum(), by[["long", "short"]].max(), by["accounts"].sum()
-    long, short = sums["long"], sums["short"]
-    share, several = (long - short) / (long + short), accounts.where(accounts > 1)
-    error = np.sqrt((several - 1) / several * squares["missed"])
-    freedom = np.maximum(sums["gross"] ** 2 / squares["gross"] - 1, 1.0)
-    half = error * student(level, freedom)
-    is_even = np.isclose(long, short, rtol=1e-9, atol=0.0)  # sums are rounded
-    is_long = is_even | (long > short)
-    larger = long.where(is_long, short)
-    figures = {
-        "accounts": accounts,
-        "positions": sums["positions"],
-        "missing": sums["missing"],
-        "long_usd": long,
-        "short_usd": short,
-        "net_share": share,
-        "low": np.maximum(share - half, -1.0),
-        "high": np.minimum(share + half, 1.0),
-        "long_accounts": sums["long_accounts"] / accounts.where(accounts > 0),
-        "gain_bps": 1e4 * sums["gained"] / sums["entry"].where(sums["entry"] > 0),
-        "crowded_side": np.select([is_even, is_long], ["even", "long"], "short"),
-        "effective_accounts": larger**2 / squares["long"].where(is_long, squares["short"]),
-        "top_share": top["long"].where(is_long, top["short"]) / larger,
-    }
-    return pd.DataFrame(figures).astype(
-        dict.fromkeys(("accounts", "positions", "missing"), "int64")
-    )
+def _figures(
+    rows: pd.DataFrame, own: Ints, codes: Ints, count: int, level: float
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the figures of each group of accounts.
+
+    - ``own``: the account in a group that each position belongs to
+    - ``codes``: the groups of these accounts, for all of them once and then again
+    """
+
+    def sums(part: Floats | Flags) -> Floats:
+        return np.bincount(codes, part, count).astype(np.float64)
+
+    def largest(part: Floats) -> Floats:
+        found = np.zeros(count)
+        np.maximum.at(found, codes, part)
+        return found
+
+    def held(part: Floats | Flags) -> Floats:
+        """Return the sums of each account's positions."""
+        return np.tile(sum_groups(own, np.nan_to_num(part.astype(np.float64)), len(codes) // 2), 2)
+
+    szi, px = rows["szi"].to_numpy(), rows["entry_px"].to_numpy()
+    value = np.sign(szi) * np.abs(rows["position_value"].to_numpy())
+    # What a position gained since its entry; positions without an entry price are left out.
+    gained = value - szi * px
+    entry = sums(held(np.where(np.isnan(gained), np.nan, np.abs(szi) * px)))
+    net, gross = held(value), held(np.abs(value))
+    long, short = (gross + net) / 2, (gross - net) / 2
+    longs, shorts, whole = sums(long), sums(short), sums(gross)
+    accounts = sums(gross > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (longs - shorts) / (longs + shorts)
+        # By how much the share would differ without each account (jackknife).
+        part = gross / whole[codes]
+        part = np.where(part < 1, part, np.nan)
+        missed = (net / whole[codes] - (sums(net) / whole)[codes] * part) / (1 - part)
+        several = np.where(accounts > 1, accounts, np.nan)
+        error = np.sqrt((several - 1) / several * sums(np.nan_to_num(missed**2)))
+        freedom = np.maximum(whole**2 / sums(gross**2) - 1, 1.0)
+        half = error * student(level, freedom)
+        is_even = np.isclose(longs, shorts, rtol=1e-9, atol=0.0)  # sums are rounded
+        is_long = is_even | (longs > shorts)
+        larger = np.where(is_long, longs, shorts)
+        squares = np.where(is_long, sums(long**2), sums(short**2))
+        top = np.where(is_long, largest(long), largest(short))
+        return {
+            "accounts": accounts.astype(np.int64),
+            "positions": sums(held(~np.isnan(value))).astype(np.int64),
+            "missing": sums(held(np.isnan(value))).astype(np.int64),
+            "long_usd": longs,
+            "short_usd": shorts,
+            "net_share": share,
+            "low": np.maximum(share - half, -1.0),
+            "high": np.minimum(share + half, 1.0),
+            "long_accounts": sums(net > 0) / np.where(accounts > 0, accounts, np.nan),
+            "gain_bps": 1e4 * sums(held(gained)) / np.where(entry > 0, entry, np.nan),
+            "crowded_side": np.select([is_even, is_long], ["even", "long"], "short"),
+            "effective_accounts": larger**2 / squares,
+            "top_share": top / larger,
+        }

@@ -239,23 +239,27 @@ def approval_spans(
         is_approved = pd.concat([known[keys], every[keys]]).duplicated().to_numpy()[len(known) :]
         seen.append(every.loc[~is_approved, ["user", "ms"]].assign(held=False))
     rows = pd.concat(seen, ignore_index=True)
+    user, names = pd.factorize(rows["user"], sort=True)
+    ms, held = rows["ms"].to_numpy(), rows["held"].to_numpy(dtype=bool)
     # A block is one millisecond. Within a block, all or none of a user's fills have the approval.
-    rows = rows.fillna({"user": ""}).sort_values(["user", "ms", "held"], ignore_index=True)
-    number = starts_group(rows["user"].to_numpy(), rows["held"].to_numpy()).cumsum()
-    runs = rows.groupby(number).agg(
-        user=("user", "first"), held=("held", "first"), first=("ms", "min"), last=("ms", "max"),
-        seen=("ms", "size"),
-    )  # fmt: skip
+    order = np.lexsort((held, ms, user))
+    user, ms, held = user[order], ms[order], held[order]
+    begin = np.flatnonzero(starts_group(user, held))
+    end = np.append(begin[1:], len(user)) - 1
     # The runs of one user alternate: with the approval, and without it.
-    by_user = runs.groupby("user")
-    runs["after"] = by_user["last"].shift(fill_value=NO_TIME)
-    runs["before"] = by_user["first"].shift(-1, fill_value=NO_TIME)
-    runs = runs[runs["held"].astype(bool)]
+    same = user[begin[1:]] == user[begin[:-1]]
+    after = np.append(NO_TIME, np.where(same, ms[end[:-1]], NO_TIME))[: len(begin)]
+    before = np.append(np.where(same, ms[begin[1:]], NO_TIME), NO_TIME)[: len(begin)]
+    kept = np.flatnonzero(held[begin])
+    owner = user[begin[kept]]
     columns = {
-        "user": runs["user"].where(runs["user"] != ""),
-        "span": runs.groupby("user").cumcount() + 1,
-        **{name: utc_times(runs[name].to_numpy()) for name in ("after", "first", "last", "before")},
-        "seen": runs["seen"],
+        "user": Names(owner % (len(names) + 1), [*names, ""]).texts(),
+        "span": np.arange(len(kept)) - np.searchsorted(owner, owner) + 1,
+        "after": utc_times(after[kept]),
+        "first": utc_times(ms[begin[kept]]),
+        "last": utc_times(ms[end[kept]]),
+        "before": utc_times(before[kept]),
+        "seen": (end - begin + 1)[kept],
     }
     frames = {name: table.frame for name, table in inputs.items()}
     return finish(pd.DataFrame(columns), frames, helper="builders.approval_spans")

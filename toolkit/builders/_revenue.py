@@ -85,13 +85,15 @@ def revenue(
     number = len(groups)
     usd = sum_groups(group, earned, number)
     known = sum_groups(group, np.where(is_unpriced, 0.0, volume), number)
-    result = groups.assign(
-        fills=np.bincount(group, minlength=number),
-        volume=sum_groups(group, volume, number),
-        revenue=usd,
-        fee_bps=ratio(usd, known) * 1e4,
-        unpriced=np.bincount(group[is_unpriced], minlength=number),
-    )
+    columns = {
+        **groups,
+        "fills": np.bincount(group, minlength=number),
+        "volume": sum_groups(group, volume, number),
+        "revenue": usd,
+        "fee_bps": ratio(usd, known) * 1e4,
+        "unpriced": np.bincount(group[is_unpriced], minlength=number),
+    }
+    result = pd.DataFrame(columns, index=groups.index)
     return finish(result, {"fills": table.frame}, helper="builders.revenue", by=keys)
 
 
@@ -182,12 +184,14 @@ def routing(fills: Frame, builder: str, by: str | Iterable[str] | None = None) -
     place, places = group * len(ROUTES) + route, number * len(ROUTES)
     counts = np.bincount(place, minlength=places).reshape(number, len(ROUTES))
     usd = sum_groups(place, volume, places).reshape(number, len(ROUTES))
-    result = groups.assign(
-        fills=counts.sum(axis=1),
+    columns = {
+        **groups,
+        "fills": counts.sum(axis=1),
         **dict(zip(ROUTES, counts.T, strict=True)),
-        volume=sum_groups(group, volume, number),
+        "volume": sum_groups(group, volume, number),
         **{f"{name}_usd": each for name, each in zip(ROUTES, usd.T, strict=True)},
-    )
+    }
+    result = pd.DataFrame(columns, index=groups.index)
     return finish(result, {"fills": table.frame}, helper="builders.routing", by=keys)
 
 
@@ -276,7 +280,8 @@ def attach_rate(
         wide, logit = reach / (inside * (1 - inside)), np.log(inside / (1 - inside))
         low, high = (1 / (1 + np.exp(side * wide - logit)) for side in (1, -1))
     n = np.bincount(group, minlength=number)
-    result = groups.assign(users=count, n=n, rate=rate, low=low, high=high)
+    columns = {**groups, "users": count, "n": n, "rate": rate, "low": low, "high": high}
+    result = pd.DataFrame(columns, index=groups.index)
     inputs = {"fills": table.frame}
     return finish(result, inputs, helper="builders.attach_rate", by=keys, level=level)
 

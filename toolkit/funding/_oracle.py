@@ -96,7 +96,8 @@ def _implied_prices(table: Table) -> pd.DataFrame:
     agree = pd.array(low <= high * (1 + 1e-12), dtype="boolean")
     agree[(count == 1) & (longest > 1)] = pd.NA
     px = np.bincount(group, paid) / np.bincount(group, weight)
-    return groups.assign(oracle_px=px, low=low, high=high, agree=agree, n=count, longest=longest)
+    columns = {"low": low, "high": high, "agree": agree, "n": count, "longest": longest}
+    return pd.DataFrame({**groups, "oracle_px": px, **columns})
 
 
 def oracle_check(
@@ -197,8 +198,7 @@ def oracle_check(
         off_by = np.where(np.abs(ratio) >= 1, factor, 1 / factor) * np.sign(ratio)
     agrees = pd.array(np.abs(ratio - 1) <= tolerance, dtype="boolean")
     agrees[np.isnan(ratio)] = pd.NA
-    result = prices[["coin", "hour", "oracle_px"]].assign(
-        fill_px=fill_px, fills=count, ratio=ratio, off_by=off_by, agrees=agrees
-    )
+    columns = {"fill_px": fill_px, "fills": count, "ratio": ratio, "off_by": off_by}
+    result = pd.DataFrame({**prices[["coin", "hour", "oracle_px"]], **columns, "agrees": agrees})
     inputs = {"funding": payments.frame, "fills": trades.frame}
     return finish(result, inputs, helper="funding.oracle_check", tolerance=tolerance)

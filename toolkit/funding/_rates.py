@@ -252,14 +252,16 @@ def sums(funding: Frame, by: str | Iterable[str] | None = ("coin",)) -> pd.DataF
     group, groups = group_rows(table, keys, rows)
     count = len(groups)
     times = pd.Series(utc_times(table.ms()[rows])).groupby(group)
-    result = groups.assign(
-        paid=sum_groups(group, np.minimum(usdc, 0.0), count),
-        received=sum_groups(group, np.maximum(usdc, 0.0), count),
-        net=sum_groups(group, usdc, count),
-        payments=np.bincount(group, minlength=count),
-        first=times.min(),
-        last=times.max(),
-    )
+    columns = {
+        **groups,
+        "paid": sum_groups(group, np.minimum(usdc, 0.0), count),
+        "received": sum_groups(group, np.maximum(usdc, 0.0), count),
+        "net": sum_groups(group, usdc, count),
+        "payments": np.bincount(group, minlength=count),
+        "first": times.min(),
+        "last": times.max(),
+    }
+    result = pd.DataFrame(columns, index=groups.index)
     return finish(result, {"funding": table.frame}, helper="funding.sums", by=keys)
 
 
@@ -314,7 +316,7 @@ def accrual(
     keys = list_keys(by, ("time", "usdc", "total", "payments", *CALENDAR))
     steps = sums(funding, [*keys, step])
     net = steps.groupby(keys, dropna=False)["net"] if keys else steps["net"]
-    result = steps[keys].assign(
-        time=steps[step], usdc=steps["net"], payments=steps["payments"], total=net.cumsum()
-    )
+    columns = {"time": steps[step], "usdc": steps["net"], "payments": steps["payments"]}
+    columns["total"] = net.cumsum()
+    result = pd.DataFrame({**{key: steps[key] for key in keys}, **columns})
     return finish(result, {"funding": funding}, helper="funding.accrual", by=keys, step=step)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
+from toolkit.arrays import Floats
 from toolkit.liquidations._margin_buffers import LeverageLimits, read_margins
 from toolkit.prepare import Fills, groups
 from toolkit.prepare.door import ADDRESSES, Frame, Table
@@ -361,16 +362,17 @@ def history(
         users = np.bincount(pairs[0], minlength=count)
     elif prepared.account is not None:
         users = np.ones(count)
+
+    def total(amounts: Floats) -> Floats:
+        return groups.sum_groups(group, amounts, count)
+
     result = result.assign(
         fills=np.bincount(group, minlength=count),
         accounts=pd.array(users, dtype="Int64"),
-        notional=groups.sum_groups(group, usd, count),
-        closed_pnl=groups.sum_groups(group, table.number("closed_pnl", np.nan)[rows], count),
-        marked=groups.sum_groups(group, np.where(at_mark > 0, usd, 0.0), count),
-        slippage_bps=1e4
-        * groups.ratio(
-            groups.sum_groups(group, worse, count), groups.sum_groups(group, at_mark, count)
-        ),
+        notional=total(usd),
+        closed_pnl=total(table.number("closed_pnl", np.nan)[rows]),
+        marked=total(np.where(at_mark > 0, usd, 0.0)),
+        slippage_bps=1e4 * groups.ratio(total(worse), total(at_mark)),
     )
     inputs = {"fills": table.frame}
     return finish(result, inputs, helper="liquidations.history", by=keys, step=step)

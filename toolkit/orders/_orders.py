@@ -82,14 +82,15 @@ def transitions(orders: Frame, by: str | Iterable[str] | None = None) -> pd.Data
     entered = (group[first] * count + place[-2]) * count + status[first]
     ways, orders_ = np.unique(np.concatenate([entered, left]), return_counts=True)
     whole = np.unique(ways // count, return_inverse=True)[1]
-    result = groups.iloc[ways // count**2].assign(
-        before=Names(ways // count % count, words.values).texts().array,
-        after=Names(ways % count, words.values).texts().array,
-        orders=orders_,
-        share=orders_ / np.bincount(whole, orders_)[whole],
-    )
+    columns = {
+        **groups.iloc[ways // count**2].reset_index(drop=True),
+        "before": Names(ways // count % count, words.values).texts().array,
+        "after": Names(ways % count, words.values).texts().array,
+        "orders": orders_,
+        "share": orders_ / np.bincount(whole, orders_)[whole],
+    }
     inputs = {"orders": events.table.frame}
-    return finish(result, inputs, helper="orders.transitions", by=keys)
+    return finish(pd.DataFrame(columns), inputs, helper="orders.transitions", by=keys)
 
 
 def mix(
@@ -150,17 +151,18 @@ def mix(
     n = np.bincount(group)[found // count] if len(found) else orders_
     low, high = wilson_interval(orders_ / n, n, z)
     texts = [outcomes.values[code].split(" ", 1) for code in (found % count).tolist()]
-    result = groups.iloc[found // count].assign(
-        group=pd.array([name for name, _ in texts], dtype="str"),
-        status=pd.array([status for _, status in texts], dtype="str"),
-        orders=orders_,
-        n=n,
-        share=orders_ / n,
-        low=low,
-        high=high,
-    )
+    columns = {
+        **groups.iloc[found // count].reset_index(drop=True),
+        "group": pd.array([name for name, _ in texts], dtype="str"),
+        "status": pd.array([status for _, status in texts], dtype="str"),
+        "orders": orders_,
+        "n": n,
+        "share": orders_ / n,
+        "low": low,
+        "high": high,
+    }
     inputs = {"orders": events.table.frame}
-    return finish(result, inputs, helper="orders.mix", by=keys, level=level)
+    return finish(pd.DataFrame(columns), inputs, helper="orders.mix", by=keys, level=level)
 
 
 def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataFrame:
@@ -238,15 +240,17 @@ def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataF
     def count(kept: Flags) -> Ints:
         return np.bincount(group[kept], minlength=number)
 
-    result = groups.assign(
-        orders=np.bincount(group, minlength=number),
+    columns = {
+        **groups,
+        "orders": np.bincount(group, minlength=number),
         **{name: count(is_state[name]) for name in OUTCOMES},
-        partly=count((filled > 0) & (filled < original)),
-        asked_usd=asked,
-        filled_usd=got,
-        ratio=ratio(got, asked),
-        unsized=count(is_unsized),
-    )
+        "partly": count((filled > 0) & (filled < original)),
+        "asked_usd": asked,
+        "filled_usd": got,
+        "ratio": ratio(got, asked),
+        "unsized": count(is_unsized),
+    }
+    result = pd.DataFrame(columns, index=groups.index)
     return finish(result, {"orders": table.frame}, helper="orders.fill_ratio", by=keys)
 
 
@@ -324,15 +328,17 @@ def trigger_delay(
     below = scipy_part("stats").binom.ppf((1 - level) / 2, n, 0.5)
     ends = (below / np.maximum(n, 1), (n - below + 1) / np.maximum(n, 1))
     q10, q50, q90, low, high = rank_quantiles(delay[is_fired], own, n, [0.1, 0.5, 0.9, *ends])
-    result = groups.assign(
-        orders=np.bincount(group, minlength=number),
-        triggered=n,
-        filled=np.bincount(group[~np.isnan(delay)], minlength=number),
-        wait_q50_secs=wait_q50,
-        delay_q10_secs=q10,
-        delay_q50_secs=q50,
-        delay_q90_secs=q90,
-        low=np.where(below >= 1, low, np.nan),
-        high=np.where(below >= 1, high, np.nan),
-    )
+    columns = {
+        **groups,
+        "orders": np.bincount(group, minlength=number),
+        "triggered": n,
+        "filled": np.bincount(group[~np.isnan(delay)], minlength=number),
+        "wait_q50_secs": wait_q50,
+        "delay_q10_secs": q10,
+        "delay_q50_secs": q50,
+        "delay_q90_secs": q90,
+        "low": np.where(below >= 1, low, np.nan),
+        "high": np.where(below >= 1, high, np.nan),
+    }
+    result = pd.DataFrame(columns, index=groups.index)
     return finish(result, {"orders": table.frame}, helper="orders.trigger_delay")

@@ -202,7 +202,7 @@ def pressure(
         found[name] = np.where(has_price, sums, np.nan)
     found["unpriced"] = found.pop("unpriced")
     inputs = {"twaps": table.frame, "prices": prices}
-    result = found_groups.assign(**found)
+    result = pd.DataFrame({**found_groups, **found}, index=range(number))
     return finish(result, inputs, helper="twaps.pressure", by=keys)
 
 
