@@ -1,7 +1,7 @@
 """Two processes that append the same answer at once archive it once."""
 
 from toolkit.archive import open as open_archive
-from toolkit.archive.refresh import FetchedAnswer, append_answers
+from toolkit.archive.refresh import Asked, FetchedAnswer, append_answers
 from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import OPERATIONS
@@ -22,7 +22,7 @@ class ConcurrentWriter(ArchiveTables):
 
 
 def append_meta(tables, body):
-    (done,) = append_answers(tables, [FetchedAnswer(META, body, {}, ORIGIN)])
+    (done,) = append_answers(tables, [FetchedAnswer(Asked(META, ORIGIN), body, {})])
     return done.rows, done.total
 
 

@@ -6,8 +6,7 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.archive.compaction import compact_table
-from toolkit.archive.storage import ArchiveTables, file_actions
+from toolkit.archive.storage import ArchiveTables, compact_table, file_actions
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import CommitConflict
 

@@ -6,7 +6,7 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, StopsAfter, archived_rows, fill_session, make_fills
-from toolkit.archive import history_pull, refresh
+from toolkit.archive import coverage, refresh
 from toolkit.archive import open as open_archive
 
 FILLS = make_fills(120)
@@ -33,7 +33,7 @@ class InterruptAtLine:
         self._number = number
 
     def __call__(self, frame, event, _):
-        if frame.f_code.co_filename not in (refresh.__file__, history_pull.__file__):
+        if frame.f_code.co_filename not in (refresh.__file__, coverage.__file__):
             return None
         if event == "line":
             self.lines.append((frame.f_code.co_filename, frame.f_lineno))

@@ -14,7 +14,7 @@ import toolkit as tk
 from tests.archive.commands import run_command
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.archive.refresh import FetchedAnswer, append_answers
+from toolkit.archive.refresh import Asked, FetchedAnswer, append_answers
 from toolkit.archive.schemas import RowOrigin, make_series
 from toolkit.contract.operations import EXTRA_OPERATIONS
 
@@ -61,7 +61,7 @@ def test_pages_that_were_kept_as_answers_stay_readable(tmp_path):
     archive = open_archive(tmp_path / "kept")
     operation = replace(EXTRA_OPERATIONS["fundingHistory"], paging="none")
     series = make_series(operation, (), {"coin": "BTC", "start": START})
-    answer = FetchedAnswer(series, b"[]", {}, RowOrigin("recording", True, START))
+    answer = FetchedAnswer(Asked(series, RowOrigin("recording", True, START)), b"[]", {})
     append_answers(archive.tables, [answer])
     assert archive.verify() == []
     assert archive.status()["table"].tolist() == ["answers"]

@@ -98,7 +98,7 @@ class FaultyThreads(Faulty, ThreadPoolExecutor):
 
 
 def subject_of(arguments):
-    return arguments[1]["pull"].series.subject
+    return arguments[1]["asked"].series.subject
 
 
 def future_of(value):

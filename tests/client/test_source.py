@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from toolkit.archive.history_pull import HistoryPull
-from toolkit.archive.refresh import prepare_refresh
+from toolkit.archive.refresh import SeriesPull, prepare_refresh
 from toolkit.client import open_session
 from toolkit.client.session import DataSource
 
@@ -130,8 +129,8 @@ def test_simulated_source_stays_simulated():
 def refresh_gap(session, start):
     """Return the milliseconds between the present and the end of a refresh."""
     request = prepare_refresh(tk.user_fills_by_time, (USER, start), {}, session.now_ms())
-    pull = HistoryPull(request, session)
-    assert HistoryPull(replace(request, end_ms=NOW - 500), session).until_ms == NOW - 500
+    pull = SeriesPull(request, session)
+    assert SeriesPull(replace(request, end_ms=NOW - 500), session).until_ms == NOW - 500
     return pull.origin.fetched_ms - pull.until_ms
 
 
@@ -149,4 +148,4 @@ def test_refresh_with_users_clock_ends_before_present():
     service = httpx.MockTransport(Service({}))
     session = open_session("http://s", "key", transport=service, now_ms=lambda: NOW)
     request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, NOW)
-    assert HistoryPull(request, session).until_ms == NOW - 1
+    assert SeriesPull(request, session).until_ms == NOW - 1

@@ -4,10 +4,9 @@ The layers, from the top:
 
 - ``archive``: the class `Archive` and `open`; ``serve``: an archive as the sources of a service;
 - ``refresh``, ``ingest``: append rows; ``verify``: find faults; ``read``: frames and scans;
-- ``history_pull``: which rows of a history are missing, their pull, and the commits of many
-  histories; ``coverage``: what was pulled, according to the refresh log; ``refresh_plan``: which
-  accounts need a refresh;
-- ``compaction``; ``storage``: the Delta tables and their freezes; ``schemas``: series of rows, and
+- ``coverage``: what was pulled, according to the refresh log, and the commits of histories;
+  ``refresh_plan``: which accounts need a refresh;
+- ``storage``: the Delta tables, their freezes and compaction; ``schemas``: series of rows, and
   the columns of each table; ``errors``.
 """
 

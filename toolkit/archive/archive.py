@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow.dataset as ds
 
 from toolkit.archive import coverage, ingest, read, refresh_plan, schemas, storage
-from toolkit.archive.compaction import compact_table
 from toolkit.archive.coverage import RefreshResult
 from toolkit.archive.ingest import IngestResult
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
@@ -560,7 +559,7 @@ class Archive:
         for name in self.tables.table_names():
             frozen = [freeze[name]["version"] for freeze in freezes if name in freeze]
             with contextlib.suppress(CommitConflict):  # another process compacts this table
-                fewer += compact_table(self.tables, name, frozen, forget_after_hours)
+                fewer += storage.compact_table(self.tables, name, frozen, forget_after_hours)
             if progress is not None:
                 progress(1)
         return fewer

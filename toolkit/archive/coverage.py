@@ -5,14 +5,21 @@ ranges in which rows contradict each other, its runs, and how many rows there we
 Pulled ranges without contradictions are the complete ranges: they are the coverage. Fewer rows than
 the refresh log counts mean that rows were lost.
 
-The rows of a run follow each other without a gap. `toolkit.archive.history_pull` continues them.
+The rows of a run follow each other without a gap. A `HistoryWriter` appends to them. Each of its
+commits sets two counters of the Delta table for each history: one with the name of the run and its
+new length, and one with the name of the series. If two processes append to the same series, Delta
+refuses the second commit. A commit to other series is not refused: then the lengths of all runs
+show whether one of ours has changed as well.
 """
 
 import contextlib
+import itertools
 import json
+import operator
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pandas as pd
@@ -21,19 +28,20 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive import schemas
-from toolkit.archive.compaction import join_small_files
 from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series
-from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
+from toolkit.archive.storage import ArchiveTables, file_actions, join_small_files
 from toolkit.completeness.checks import BreakLog
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
 from toolkit.contract.operations import find_operation
-from toolkit.errors import CommitConflict
-from toolkit.times import to_ms
+from toolkit.display import count_text
+from toolkit.errors import CommitConflict, HistoryMismatch
+from toolkit.times import to_iso, to_ms
 
 LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the refresh log, of one series."""
 
 _REFRESHES_PER_JOIN: Final = 32
+_TIME_TYPE: Final = pa.timestamp("us", "UTC")
 _MOST_TEXT: Final = 100_000  # characters of the last rows of a run in the refresh log
 _TIMES: Final = ("first", "last", "covered_from", "covered_until")
 _STATUS: Final = pa.schema(
@@ -53,31 +61,19 @@ class Run:
     """Rows of a history that were pulled one after the other. Times are Unix milliseconds."""
 
     start: int
-    bound: int | None  # the last time of the run, inclusive; the last run of a series has none
+    bound: int | None = None  # its last time, inclusive; the last run of a series has none
     rows: int = 0  # how many of its rows are archived
     last: int | None = None  # the time of the last archived row
     last_texts: tuple[str, ...] = ()  # the archived rows of that time, which must come again
 
     def extend(self, series: Series, rows: pa.Table) -> "Run":
         """Return the run with further rows, in the form of the table."""
-        if not rows.num_rows:
-            return self
         times = rows[series.keys[0]]
         last = pc.max(times)
         texts = tuple(rows["_json"].filter(pc.equal(times, last)).to_pylist())
         if self.last == (last_ms := to_ms(last.as_py())):
             texts = self.last_texts + texts
         return replace(self, rows=self.rows + rows.num_rows, last=last_ms, last_texts=texts)
-
-
-def read_noted_runs(entry: Mapping[str, Any]) -> list[Run]:
-    """Return the runs that an entry of the refresh log notes; older versions noted none."""
-    noted = json.loads(entry.get("runs") or "[]")
-    bounds = [run["start"] - 1 for run in noted[1:]] + [None]
-    return [
-        Run(run["start"], bound, run["rows"], run["last"], tuple(run["texts"]))
-        for run, bound in zip(noted, bounds, strict=False)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +145,8 @@ def log_refreshes(
     Call it after the rows are committed: if the process is killed in between, the log states less
     than the archive has, and never more.
     """
-    rows = pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS])
-
-    def append() -> Any:
-        nonlocal handle
-        opened, handle = handle or tables.open_for_append(PULLS), None
-        tables.append_rows(opened, rows)
-        return opened
-
-    handle = retry_append(tables.table_uri(PULLS), append)
+    handle = handle or tables.open_for_append(PULLS)
+    tables.append_rows(handle, pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS]))
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
         operation = schemas.resolve_operation(entries[0]["_operation"])
@@ -191,14 +180,6 @@ def select_table_log(
         for pair, entries in log.items()
         if find_operation(pair[0]) and schemas.stored_series(*pair).table == name
     }
-
-
-def read_series_log(
-    tables: ArchiveTables, series: Series, handle: Any = None
-) -> list[dict[str, Any]]:
-    """Return the log entries of a series; pass the handle of the log if it is open."""
-    entries: list[dict[str, Any]] = tables.read_rows(handle or PULLS, series=series).to_pylist()
-    return entries
 
 
 def pulled_ranges(entries: LogEntries) -> list[TimeRange]:
@@ -309,3 +290,148 @@ def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
             rows.append(dict(zip(_STATUS.names, facts, strict=True)))
     frame: pd.DataFrame = pa.Table.from_pylist(rows, schema=_STATUS).to_pandas()
     return frame
+
+
+class HistoryWriter:
+    """Appends to the histories of a table; with `is_only`, to this one.
+
+    The state of the archive is read once for all histories.
+    """
+
+    def __init__(self, tables: ArchiveTables, sample: Series, *, is_only: bool = False) -> None:
+        self.tables, self._sample, self._is_only = tables, sample, is_only
+        self.open()
+
+    def open(self) -> None:
+        """Open the table and the refresh log as they are now."""
+        operation, subject = self._sample.operation.type, self._sample.subject
+        self.handle = self.tables.open_for_append(self._sample.table)
+        self._lengths: dict[str, dict[int, int]] | None = None
+        # For one history in a store, reading all counters is not worth the requests.
+        if not (self._is_only and "://" in self.tables.location):
+            self._count_rows()
+        self.log = self.tables.open_for_append(PULLS)
+        if self._is_only:
+            entries = self.tables.read_rows(self.log, series=self._sample).to_pylist()
+            self._entries = {(operation, subject): entries}
+        else:
+            self._entries = read_log(self.tables, self.log, operation)
+
+    def _count_rows(self) -> None:
+        """Read the number of rows of each run from the counters of the table, if possible.
+
+        The lengths are a nested mapping: name of the series -> start of the run -> number of rows.
+        """
+        lengths: dict[str, dict[int, int]] = defaultdict(dict)
+        counters = self.tables.read_counters(self.handle)
+        for name, rows in (counters or {}).items():
+            series, _, start = name.rpartition(" from ")
+            # Older versions have other counters, too.
+            if series and rows and start.removeprefix("-").isdecimal():
+                lengths[series][int(start)] = rows
+        self._lengths = None if counters is None else lengths
+
+    def read_state(self, series: Series) -> tuple[list[Run], LogEntries]:
+        """Return the runs of a series that have rows, by start, and its entries in the log."""
+        entries = self._entries.get((series.operation.type, series.subject), [])
+        if self._lengths is not None:  # then often no row has to be read
+            lengths = self._lengths.get(series.name, {})
+            if not lengths and not entries:
+                return [], entries
+            for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
+                noted = json.loads(entry.get("runs") or "[]")  # older versions noted none
+                if noted and {run["start"]: run["rows"] for run in noted} == lengths:
+                    runs = [
+                        Run(
+                            rows=run["rows"],
+                            start=run["start"],
+                            last=run["last"],
+                            last_texts=tuple(run["texts"]),
+                        )
+                        for run in noted
+                    ]
+                    return _bounded(runs), entries
+        time = series.keys[0]
+        rows = self.tables.read_rows(self.handle, ["_part", "_row", time], series=series)
+        groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
+        runs = []
+        for group in groups.sort_by("_part").to_pylist():
+            start, last = group["_part"], group[f"{time}_max"]
+            is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
+            newest = self.tables.read_rows(self.handle, ["_row", "_json"], is_last, series)
+            texts = newest.sort_by("_row")["_json"].to_pylist()
+            runs.append(Run(start, None, group["_row_count"], to_ms(last), tuple(texts)))
+        return _bounded(runs), entries
+
+    def has_changed(self, series: Series, runs: Iterable[Run]) -> bool:
+        """Return whether another process may have appended to a series."""
+        known = {run.start: run.rows for run in runs if run.rows}
+        return self._lengths is None or self._lengths.get(series.name, {}) != known
+
+    def append(self, portions: Sequence[tuple[Series, Run, pa.Table]], note: str) -> bool:
+        """Append rows in one commit; return whether other histories may have changed as well.
+
+        A portion has the rows and the run with these rows. Raise CommitConflict if another process
+        has appended to one of the series.
+        """
+        version, counts = self.handle.version(), dict[str, int]()
+        for series, run, _ in portions:
+            counts |= {series.name: run.rows, series.run_counter(run.start): run.rows}
+        rows = pa.concat_tables([rows for _, _, rows in portions])
+        self.tables.append_rows(self.handle, rows, counts=counts, notes={"series": note})
+        is_shared: bool = not self._is_only and self.handle.version() > version + 1
+        if is_shared:
+            self._count_rows()
+        return is_shared
+
+
+def _bounded(runs: Sequence[Run]) -> list[Run]:
+    """Return runs, by start, each of which ends where the next one begins."""
+    pairs = itertools.zip_longest(runs, runs[1:])
+    return [replace(run, bound=later.start - 1 if later else None) for run, later in pairs]
+
+
+def new_places(expected: list[Any], texts: Sequence[str | bytes]) -> list[int]:
+    """Return the places of rows of a run's last time that are not archived yet.
+
+    `expected` are the archived rows of that time; those that came again are removed.
+    """
+    places = []
+    for place, text in enumerate(texts):
+        # json, as `decode` does for unknown fields: a number may be too large for a float.
+        if expected and _is_same_value(expected[0], json.loads(text)):
+            del expected[0]
+        else:
+            places.append(place)
+    return places
+
+
+def mismatch(series: Series, last: int | None, expected: Sequence[Any]) -> HistoryMismatch:
+    """Return the error that archived rows of a run's last time have not come again."""
+    return HistoryMismatch(
+        f"{series.name}: {count_text(len(expected), 'archived row')} of time "
+        f"{to_iso(last or 0)} did not come again, so the service's history differs "
+        "from the archived one. No row was appended after them. Compare both with tk.raw "
+        "and Archive.frame, or start a new archive"
+    )
+
+
+def _is_same_value(archived: Any, returned: Any) -> bool:
+    """Return whether two values are equal in every field that both have.
+
+    Fields that only one of them has do not count: the service may have added or removed them.
+    """
+    if isinstance(archived, dict) and isinstance(returned, dict):
+        shared = archived.keys() & returned.keys()
+        return all(_is_same_value(archived[name], returned[name]) for name in shared)
+    if archived == returned or not (isinstance(archived, str) and isinstance(returned, str)):
+        return bool(archived == returned)
+    # Texts of numbers may differ in trailing zeros, which ingested frames lack.
+    with contextlib.suppress(InvalidOperation):
+        return Decimal(archived) == Decimal(returned)
+    return False
+
+
+def checked_columns(rows: pa.Table) -> dict[str, Any]:
+    """Return the columns of the record of rows, without those of the archive."""
+    return {name: rows[name] for name in rows.column_names if not name.startswith("_")}

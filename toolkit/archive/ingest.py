@@ -26,10 +26,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from toolkit.archive import engines, row_sql, schemas
-from toolkit.archive.coverage import RefreshResult, Run, log_entry, log_refreshes, pulled_ranges
-from toolkit.archive.history_pull import HistoryWriter, checked_columns, mismatch, new_places
-from toolkit.archive.refresh import FetchedAnswer, append_answers
+from toolkit.archive import coverage, engines, row_sql, schemas
+from toolkit.archive.coverage import HistoryWriter, RefreshResult, Run
+from toolkit.archive.refresh import Asked, FetchedAnswer, append_answers
 from toolkit.archive.schemas import RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.checks import BreakLog, HistoryChecks
@@ -145,7 +144,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
             f"{series.name}: the recorded page has the maximum of {limit} rows, so earlier rows "
             "may be missing. Refresh the archive instead of ingesting the page"
         )
-    (done,) = append_answers(tables, [FetchedAnswer(series, body, {}, origin)])
+    (done,) = append_answers(tables, [FetchedAnswer(Asked(series, origin), body, {})])
     return done.rows
 
 
@@ -446,14 +445,14 @@ class _History:
 
     series: Series
     runs: list[Run]
-    expected: list[Any] = field(
-        default_factory=list
-    )  # the last archived rows, if they must come again
+    # The last archived rows, if they must come again.
+    expected: list[Any] = field(default_factory=list)
     left: str = ""  # why its rows are left out
     new_rows: int = 0
     breaks: BreakLog = field(default_factory=BreakLog)
 
 
+@dataclass
 class BulkWriter:
     """Appends sorted rows of a series, and logs their range at the end.
 
@@ -463,29 +462,27 @@ class BulkWriter:
     are those of all rows.
     """
 
-    def __init__(
-        self,
-        tables: ArchiveTables,
-        series: Series,
-        times: tuple[int, int],
-        origin: RowOrigin,
-        after: RowKey | None = None,
-        keys: Sequence[RowKey] = (),
-    ) -> None:
-        self._operation, self._subject, self._origin = series.operation, series.subject, origin
-        self._start, self.until = times
-        self._after, self._keys = after, keys
-        self._writer = HistoryWriter(tables, series, is_only=bool(series.subject))
+    tables: ArchiveTables
+    series: Series
+    times: tuple[int, int]
+    origin: RowOrigin
+    after: RowKey | None = None
+    keys: Sequence[RowKey] = ()
+
+    def __post_init__(self) -> None:
+        self._operation, self._subject = self.series.operation, self.series.subject
+        self._start, self.until = self.times
+        self._writer = HistoryWriter(self.tables, self.series, is_only=bool(self._subject))
         self._histories: dict[str, _History] = {}
-        self._checks = HistoryChecks(series.operation, {})
-        if series.subject:
-            self._history(series.subject)
+        self._checks = HistoryChecks(self._operation, {})
+        if self._subject:
+            self._history(self._subject)
 
     def append_part(self, part: pa.Table) -> None:
         """Append rows that are sorted by subject and time, unless they are archived."""
         if self._subject:
             part = part.append_column("_subject", pa.repeat(self._subject, part.num_rows))
-        columns = checked_columns(part)
+        columns = coverage.checked_columns(part)
         if "user" in self._operation.subject:
             columns["user"] = part["_subject"]
         for found in self._checks.add_page(columns):
@@ -526,7 +523,7 @@ class BulkWriter:
         for subject, history in self._histories.items():
             series, last = history.series, history.runs[-1].last or 0
             if history.expected and not history.left and last <= self.until:
-                history.left = str(mismatch(series, last, history.expected))
+                history.left = str(coverage.mismatch(series, last, history.expected))
             if history.left and self._subject:
                 raise ArchiveError(f"{series.name}: {history.left}")
             if history.left:
@@ -534,10 +531,10 @@ class BulkWriter:
                 continue
             new, total = history.new_rows, sum(run.rows for run in history.runs)
             done = RefreshResult(self._operation.type, subject, new, total, self._start, self.until)
-            entries.append(log_entry(done, self._origin, history.breaks, history.runs))
+            entries.append(coverage.log_entry(done, self.origin, history.breaks, history.runs))
             result["kept"][series.name] = new
         if entries:
-            log_refreshes(self._writer.tables, entries, self._writer.log)
+            coverage.log_refreshes(self.tables, entries, self._writer.log)
         return result
 
     def _new_rows_of(self, history: _History, rows: pa.Table) -> pa.Table:
@@ -547,16 +544,16 @@ class BulkWriter:
         times = schemas.to_milliseconds(rows[history.series.keys[0]]).to_numpy()
         if not history.expected:
             # Only of rows after a cursor, some may be before the range.
-            return rows.slice(int(np.searchsorted(times, self._start))) if self._after else rows
+            return rows.slice(int(np.searchsorted(times, self._start))) if self.after else rows
         # All rows of a time are in one part, so those of the last archived time are all here.
         last = history.runs[-1].last or 0
         first, end = np.searchsorted(times, [last, last + 1]).tolist()
         if first == len(times):
             return rows.slice(first)
         texts = rows.slice(first, end - first)["_json"].to_pylist()
-        new = new_places(history.expected, texts)
+        new = coverage.new_places(history.expected, texts)
         if history.expected:
-            history.left = str(mismatch(history.series, last, history.expected))
+            history.left = str(coverage.mismatch(history.series, last, history.expected))
             return rows.slice(0, 0)
         places = [*(first + place for place in new), *range(end, len(times))]
         return rows.take(np.array(places, np.int64))
@@ -565,7 +562,7 @@ class BulkWriter:
         """Return the history of a subject; at first find the run that its rows continue."""
         if subject in self._histories:
             return self._histories[subject]
-        series, after = Series(self._operation, subject), self._after
+        series, after = Series(self._operation, subject), self.after
         runs, entries = self._writer.read_state(series)
         history = self._histories[subject] = _History(series, [*runs])
         texts: Sequence[str] = runs[-1].last_texts if runs else ()
@@ -575,7 +572,7 @@ class BulkWriter:
             archived = schemas.decode_texts(self._operation, [text.encode() for text in texts])
             parts = paging.ordered_parts(after)
             is_repeated = [
-                key in self._keys or key[:parts] > after[:parts]
+                key in self.keys or key[:parts] > after[:parts]
                 for key in paging.row_keys(self._operation, archived)
             ]
             if is_repeated[-1]:
@@ -587,7 +584,7 @@ class BulkWriter:
         # Whether no row is missing between the archived rows and the start.
         since = min(begin, start) if last < start else start
         is_joined = begin == start or any(
-            first <= since and start <= end + 1 for first, end in pulled_ranges(entries)
+            first <= since and start <= end + 1 for first, end in coverage.pulled_ranges(entries)
         )
         if not runs or (last < start and not is_joined):
             history.runs.append(Run(start, None))

@@ -84,7 +84,7 @@ def history_frames(
     """Return the frames of a history, and state whether the range is complete."""
     operation, numbers = series.operation, collector.numbers
     log_handle = tables.open_table(schemas.PULLS)  # first: rows are written before their log entry
-    log = coverage.read_series_log(tables, series, log_handle)
+    log = tables.read_rows(log_handle or schemas.PULLS, series=series).to_pylist()
     if not log:
         raise ArchiveError(
             f"{tables.location} has no rows of {series.name}. Refresh {operation.type} first"

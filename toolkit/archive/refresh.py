@@ -1,10 +1,14 @@
 """Refresh: pull what is missing of histories and append it, so that a kill loses nothing.
 
 `refresh_all` refreshes one or many series of an operation. The steps for a history are: the
-request, the runs that are not complete, the rows of each run in portions (`history_pull`), the
-check that they follow the archived rows, the commit, and the entry in the refresh log.
-The first call is made in this thread, the others by workers. The portions of many histories share a
-commit, and so do their entries in the refresh log.
+request, the runs that are not complete, the rows of each run in portions, the check that they
+follow the archived rows, the commit, and the entry in the refresh log. For any other operation one
+more answer is archived. The first call is made in this thread, the others by workers. The portions
+of many histories share a commit, and so do their entries in the refresh log.
+
+A run is continued from the time of its last row. The rows of that time are pulled again and must
+equal the archived ones. Each portion thus proves that the new rows follow the archived ones, for
+inclusive and for exclusive cursors of the service.
 
 If no end is requested, the range begins where the archived rows before it end, so that no gap is
 left. If another process appends to a history, its refresh begins again.
@@ -13,8 +17,10 @@ left. If another process appends to a history, its refresh begins again.
 import copy
 import inspect
 import json
+import operator
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -26,22 +32,26 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit import errors
-from toolkit.archive import history_pull
-from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
-from toolkit.archive.history_pull import HistoryPull, PulledRows, RefreshRequest
-from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, Series, make_series
+from toolkit.archive import coverage, schemas
+from toolkit.archive.coverage import HistoryWriter, RefreshResult, Run
+from toolkit.archive.schemas import ANSWERS, RowOrigin, Series
 from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
+from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
+from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
+from toolkit.contract import paging
 from toolkit.contract.answers import answer_rows, decode
+from toolkit.contract.apis import SERVICE
 from toolkit.contract.fields import table_columns
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError, CommitConflict, ToolkitError
+from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, ToolkitError
 from toolkit.fetch import pull
 from toolkit.fetch.markets import with_codes
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.remarks import Remark, answer_remarks, join_remarks, request_remarks
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
-from toolkit.times import to_ms
+from toolkit.frames import Collector
+from toolkit.times import HOUR, to_iso, to_ms
 
 ROWS_PER_COMMIT: Final = 50_000
 """A commit costs as much time as a few pages, so several pages share one."""
@@ -50,12 +60,24 @@ _ROWS_PER_CALL: Final = 8_000  # if several histories are pulled at once
 _CALLS_AT_ONCE: Final = 64  # more would only wait, with their rows in memory
 _SERIES_PER_COMMIT: Final = 500
 _BYTES_PER_COMMIT: Final = 32 * 2**20  # of answers
+_ROWS_BEFORE: Final = 100_000  # the archived rows against which the rows of a refresh are checked
+_START: Final = operator.attrgetter("start")
 _ANSWER_HEADERS: Final = ("content-type", "content-encoding", "x-payload-format", "x-compression")
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRequest:
+    """What is to be refreshed."""
+
+    series: Series
+    times: Mapping[str, Any]  # `start` and `end` as the caller passed them; None if not passed
+    start_ms: int | None
+    end_ms: int | None
+    page_size: int | None  # rows per page; None for the default
+
 
 RefreshOutcome = tuple[RefreshRequest, RefreshResult | ToolkitError]
 """A request, and its result or why it failed."""
-Call = tuple[Callable[..., Any], Mapping[str, Any]]
-"""A function and its arguments."""
 
 
 def prepare_refresh(
@@ -94,7 +116,7 @@ def prepare_refresh(
     names_markets = any(item.dex_form in ("coin", "market") for item in operation.parameters)
     if session is not None and names_markets:
         values = with_codes(session, operation, values)
-    series = make_series(operation, (), values)
+    series = schemas.make_series(operation, (), values)
     return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
 
 
@@ -112,76 +134,36 @@ def refresh_all(
     """
     if not requests:
         return
-    series, words = requests[0].series, dict[str, None]()
-    kind = _HistoryRefresh if series.operation.is_history else _AnswerRefresh
-    refresh: _AnyRefresh = kind(tables, requests, session, rows_per_commit)
+    series = requests[0].series
+    refresh = _Refresh(tables, requests, session, rows_per_commit)
     try:
         with session.show_progress(f"archive {series.operation.type}") as count_rows:
             while refresh.waiting or refresh.finished:
-                for item, result in _make_calls(refresh, session, executor, count_rows):
+                for item, result in refresh.make_calls(executor, count_rows):
                     refresh.take(item, result)
                     if refresh.is_due():
-                        yield from refresh.commit(words)
-                yield from refresh.commit(words)
+                        yield from refresh.commit()
+                yield from refresh.commit()
     except KeyboardInterrupt as interrupt:
         refresh.keep()
         name = series.operation.type if requests[1:] else series.name
         interrupt.add_note(_resume_note(name, refresh.new_rows))
         raise
     finally:
-        if words:
-            text = f"{series.operation.function}: {'; '.join(words)}"
+        if refresh.words:
+            text = f"{series.operation.function}: {'; '.join(refresh.words)}"
             errors.warn_caller(text, errors.HistoryWarning)
 
 
 def is_fatal(error: object) -> bool:
     """Return whether it is an error that every other series would have, too."""
     is_common = isinstance(error, (*FATAL_ERRORS, ArchiveError))
-    return is_common and not isinstance(error, errors.HistoryMismatch)
+    return is_common and not isinstance(error, HistoryMismatch)
 
 
 def _resume_note(name: str, rows: int) -> str:
     archived = count_text(rows, "new row is", "new rows are")
     return f"{name}: {archived} archived; refresh again to continue"
-
-
-def _make_calls(
-    refresh: "_AnyRefresh",
-    session: Session,
-    executor: Executor | ClusterClient | None,
-    count_rows: Callable[[int], object],
-) -> Iterator[tuple[Any, Any]]:
-    """Yield each item of a refresh with the result of its call, its error, or None without a call.
-
-    The first call is made in this thread: an error that all would have costs one.
-    """
-    running: dict[Future[Any], Any] = {}
-    workers: Workers | None = None
-    is_here = True
-    with ExitStack() as stack:
-        try:
-            while refresh.waiting or running:
-                while refresh.waiting and len(running) < _CALLS_AT_ONCE:
-                    item, result = refresh.waiting.popleft(), None
-                    try:
-                        item, call = refresh.begin(item)
-                        if call and is_here:
-                            result = call[0](**call[1], session=session, count_rows=count_rows)
-                        elif call:
-                            workers = workers or stack.enter_context(Workers(session, executor))
-                            running[workers.submit(*call)] = item
-                            continue
-                    except ToolkitError as error:
-                        result = error
-                    is_here = refresh.is_single
-                    yield item, result
-                for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
-                    item, result = running.pop(future), _result_of(future, workers)
-                    count_rows(result.rows.num_rows if isinstance(result, PulledRows) else 1)
-                    yield item, result
-        finally:
-            for future in running:
-                future.cancel()
 
 
 def _result_of(future: "Future[Any]", workers: Workers | None) -> Any:
@@ -196,30 +178,159 @@ def _result_of(future: "Future[Any]", workers: Workers | None) -> Any:
         return copy.copy(fatal) or executor_error(error)
 
 
-def _error_of(result: Any, series: Series) -> ToolkitError:
-    """Return the error of a call, whose result is not the one that was asked."""
-    if isinstance(result, ToolkitError):
-        return result
-    what = "the executor returned another answer than that of this call"
-    return executor_error(TypeError(f"{series.name}: {what}"))
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of the service: an answer, or a portion of a run.
+
+    It can be sent to another process.
+    """
+
+    series: Series  # of a portion with the parameters of the request, and its time range
+    origin: RowOrigin
+    run: Any = None  # the `Run` that the rows follow
+    most_rows: int = 0  # after about so many rows the portion ends
 
 
-def _announce(
-    done: RefreshResult,
-    request: pull.Request,
-    remarks: Sequence[Remark],
-    frame: pd.DataFrame,
-    words: dict[str, None],
-) -> RefreshResult:
-    """Return the result with the remarks; add what fetching would warn of to `words`."""
-    noted, warning = join_remarks([*remarks, *answer_remarks(request, [frame])])
-    if warning:  # one warning is issued for all series
-        words[warning] = None
-    return replace(done, history=noted)
+@dataclass(frozen=True, slots=True)
+class PulledRows:
+    """What was pulled of a run."""
+
+    asked: Asked
+    rows: pa.Table  # the new rows, in the form of the table
+    run: Run  # the run with these rows
+    until_ms: int | None  # up to which the service has rows, if it states a time
+    is_end: bool  # whether all rows of the request have come
+    error: ToolkitError | KeyboardInterrupt | None  # why no more rows came
+    lacks: str  # which rows the service lacks, if that made a new run begin later
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedAnswer:
+    """An answer to archive, and what was asked."""
+
+    asked: Asked
+    body: bytes
+    headers: Mapping[str, str]  # those that are needed to decode the body
+    error: None = None
+
+
+class SeriesPull:
+    """The refresh of one series: what to ask next, and what came and is not committed."""
+
+    steps: Generator[Asked, Any, None]  # yields what to ask, and gets what came
+
+    def __init__(self, request: RefreshRequest, session: Session) -> None:
+        now, api = session.now_ms(), session.api
+        self.request, self.series = request, request.series
+        operation = self.series.operation
+        self._since = (operation if api is SERVICE else api.adapt(operation)).since
+        self.origin = RowOrigin(session.label, session.simulated, now)
+        # The history is complete up to this time afterwards. Rows of this millisecond may come.
+        last = now - 1 if session.source.has_running_clock() else now
+        self.until_ms = last if request.end_ms is None else min(request.end_ms, last)
+        self.start_ms = self.new_rows = self._unlogged = 0
+        self.lacks = ""  # which rows the service may lack
+        self.breaks = BreakLog()  # where the rows that were appended contradict each other
+        self.error: ToolkitError | None = None  # why the refresh failed
+        self.asked: Asked | None = None  # None if nothing can be missing
+        self.answer: FetchedAnswer | None = None  # of an operation that is not a history
+        self.done: Any = None  # its RefreshResult
+        self.is_begun = False  # else the state of the archive has to be read
+        self.runs: dict[int, Run] = {}  # the archived runs, by start
+        # Rows that were pulled and are not committed, the runs with them, and their breaks.
+        self.portions: list[tuple[pa.Table, Run, Sequence[RowBreak]]] = []
+
+    def advance(self, came: Any = None) -> None:
+        """Take what came, and find what to ask next, if there is anything."""
+        try:
+            self.asked = self.steps.send(came)
+        except StopIteration:
+            self.asked = None
+        except ToolkitError as error:
+            self.error = error
+
+    def ask(self, tables: ArchiveTables) -> Generator[Asked, FetchedAnswer, None]:
+        """Yield what to ask for one more answer, if no archived one is later than the present."""
+        self.is_begun = True
+        rows = tables.read_rows(ANSWERS, ["_fetched"], series=self.series)
+        check_clock(self.series, self.origin.fetched_ms, rows["_fetched"].to_pylist())
+        self.answer = yield Asked(self.series, self.origin)
+
+    def pull_portions(
+        self, writer: HistoryWriter, most_rows: int
+    ) -> Generator[Asked, PulledRows, None]:
+        """Yield the portions to pull, of the runs that are not complete, and get what came.
+
+        If their rows contradict each other or have a gap for the first time, all rows that are not
+        committed are pulled once more, and archived as they come.
+        """
+        request, series, is_first_pull = self.request, self.series, True
+        runs, entries = writer.read_state(series)
+        self.runs, self.is_begun = {run.start: run for run in runs}, True
+        pulled = coverage.pulled_ranges(entries)
+        self._noted = coverage.contradictory_ranges(entries)
+        self.start_ms = request.start_ms or 0
+        if request.start_ms is None:  # from the first archived row, else the service's first day
+            firsts = [*self.runs] + [first for first, _ in pulled]
+            self.start_ms = min(firsts, default=to_ms(self._since) if self._since else 0)
+        elif request.end_ms is None:  # from the archived rows before the start, to leave no gap
+            ranges = [(start, start - 1) for start in self.runs] + [*pulled]
+            ends = [last + 1 for first, last in ranges if first <= self.start_ms]
+            self.start_ms = min(self.start_ms, max(ends, default=self.start_ms))
+        if request.end_ms is None:
+            check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
+        self._unlogged = sum(run.rows for run in runs) - coverage.count_logged_rows(entries)
+        size = {} if request.page_size is None else {"page_size": request.page_size}
+        waiting = select_runs(self.runs.values(), pulled, self.start_ms)
+        while waiting:
+            run, is_end = waiting.pop(0), False
+            # A refresh was killed before it noted its breaks.
+            checks = self._begin_checks(writer, run) if self._unlogged > 0 else None
+            while not is_end:
+                start = run.start if run.last is None else run.last
+                end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
+                if start > end:
+                    break
+                parameters = {**series.parameters, "start": start, "end": end, **size}
+                portion = replace(series, parameters=parameters)
+                came = yield Asked(portion, self.origin, run, most_rows)
+                run, is_end, before = came.run, came.is_end, run
+                if came.until_ms is not None:
+                    self.until_ms = min(self.until_ms, came.until_ms)
+                if came.lacks:
+                    self.lacks, self.start_ms = came.lacks, max(self.start_ms, run.start)
+                    before, checks = Run(run.start, run.bound), None
+                if not came.rows.num_rows:
+                    continue
+                checks = checks or self._begin_checks(writer, before)
+                breaks = checks.add_page(coverage.checked_columns(came.rows))
+                if is_first_pull and any(found.group != "unproved" for found in breaks):
+                    is_first_pull, self.portions = False, []
+                    waiting = select_runs(self.runs.values(), pulled, self.start_ms)
+                    break
+                self.portions.append((came.rows, run, breaks))
+
+    def _begin_checks(self, writer: HistoryWriter, run: Run) -> HistoryChecks:
+        """Return the checks of a run, which have seen its last archived rows."""
+        series = self.series
+        checks = HistoryChecks(series.operation, series.parameters)
+        if run.rows:
+            first = run.rows - max(_ROWS_BEFORE, self._unlogged)
+            is_late = (ds.field("_part") == run.start) & (ds.field("_row") >= first)
+            checked = schemas.CHECKED_COLUMNS.get(series.table, ())
+            names = [*dict.fromkeys([*series.keys, *checked]), "_row"]
+            rows = writer.tables.read_rows(writer.handle, names, is_late, series).sort_by("_row")
+            self.breaks += [
+                found
+                for found in checks.add_page(coverage.checked_columns(rows))
+                if found.group == "breaks"
+                and not enclosing_range(self._noted, found.time, found.time)
+            ]
+        return checks
 
 
 class _Refresh:
-    """The refresh of series: what waits, and what is finished."""
+    """The refresh of series: what waits, what is finished, and the words of the warning."""
 
     def __init__(
         self,
@@ -228,93 +339,136 @@ class _Refresh:
         session: Session,
         rows_per_commit: int,
     ) -> None:
-        self.is_single = len(requests) == 1
-        self.waiting: deque[Any] = deque(requests)
-        self.finished: list[Any] = []
-        self.new_rows = 0
+        sample, self.is_single = requests[0].series, len(requests) == 1
+        self.is_history = sample.operation.is_history
         self._tables, self._session, self._rows_per_commit = tables, session, rows_per_commit
-        self._sample = requests[0].series
+        self._writer: Any = None  # a HistoryWriter
+        if self.is_history:
+            self._writer = HistoryWriter(tables, sample, is_only=self.is_single)
+        self._pulled: dict[str, SeriesPull] = {}
+        self.waiting: deque[RefreshRequest | SeriesPull] = deque(requests)
+        self.finished: list[SeriesPull] = []
+        self.new_rows = self._tries = 0
+        self.words: dict[str, None] = {}  # one warning is issued for all series
 
+    def make_calls(
+        self, executor: Executor | ClusterClient | None, count_rows: Callable[[int], object]
+    ) -> Iterator[tuple[SeriesPull, Any]]:
+        """Yield each series with the result of its call, its error, or None without a call.
 
-class _HistoryRefresh(_Refresh):
-    """The refresh of histories, also what is pulled of each."""
+        The first call is made in this thread: an error that all would have costs one.
+        """
+        running: dict[Future[Any], SeriesPull] = {}
+        session, workers, is_here = self._session, None, True
+        call = pull_rows if self.is_history else fetch_answer
+        with ExitStack() as stack:
+            try:
+                while self.waiting or running:
+                    while self.waiting and len(running) < _CALLS_AT_ONCE:
+                        result: Any = None
+                        item = self._begin(self.waiting.popleft())
+                        try:
+                            if item.asked and is_here:
+                                result = call(item.asked, session, count_rows)
+                            elif item.asked:
+                                workers = workers or stack.enter_context(Workers(session, executor))
+                                running[workers.submit(call, {"asked": item.asked})] = item
+                                continue
+                        except ToolkitError as error:
+                            result = error
+                        is_here = self.is_single
+                        yield item, result
+                    done = wait(running, return_when=FIRST_COMPLETED).done if running else ()
+                    for future in done:
+                        item, result = running.pop(future), _result_of(future, workers)
+                        count_rows(result.rows.num_rows if isinstance(result, PulledRows) else 1)
+                        yield item, result
+            finally:
+                for future in running:
+                    future.cancel()
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        sample, is_only = self._sample, self.is_single
-        self._writer = history_pull.HistoryWriter(self._tables, sample, is_only=is_only)
-        self._pulled: dict[str, HistoryPull] = {}
-        self._tries = 0
-
-    def begin(self, item: Any) -> tuple[HistoryPull, Call | None]:
-        """Return a history, and the call for its next portion."""
-        history = item if isinstance(item, HistoryPull) else HistoryPull(item, self._session)
-        self._pulled[history.series.subject] = history
-        if history.runs is None:
+    def _begin(self, item: RefreshRequest | SeriesPull) -> SeriesPull:
+        """Return the refresh of a series; read its state in the archive if need be."""
+        if not isinstance(item, SeriesPull):
+            item = SeriesPull(item, self._session)
+        self._pulled[item.series.subject] = item
+        if not item.is_begun:
             most_rows = self._rows_per_commit if self.is_single else _ROWS_PER_CALL
-            history.portions_to_pull = history.pull_portions(self._writer, most_rows)
-            history.asked = None
-            history.advance()
-        asked = history.asked
-        return history, None if asked is None else (history_pull.pull_rows, {"pull": asked})
+            item.steps = item.pull_portions(self._writer, most_rows)
+            if not self.is_history:
+                item.steps = item.ask(self._tables)
+            item.advance()
+        return item
 
-    def take(self, history: HistoryPull, result: Any) -> None:
-        """Check the rows of a portion, and keep them until they are committed."""
-        if history.runs is None and not history.error:  # another process has changed it
-            self.waiting.appendleft(history)
+    def take(self, item: Any, result: Any) -> None:
+        """Keep the result of a call until it is committed, if it is of what was asked."""
+        if not (item.is_begun or item.error):  # another process has changed its history
+            self.waiting.appendleft(item)
             return
-        if isinstance(result, PulledRows) and result.pull == history.asked:
-            history.pulled = result
-            history.advance()
+        if isinstance(result, ToolkitError):
+            item.error = result
+        elif isinstance(result, PulledRows | FetchedAnswer) and result.asked == item.asked:
+            item.advance(result)
             if isinstance(result.error, KeyboardInterrupt):
                 raise result.error
-            history.error = history.error or result.error
+            item.error = item.error or result.error
         elif result is not None:
-            history.error = _error_of(result, history.series)
-        if history.asked and not history.error:
-            self.waiting.appendleft(history)
+            what = "the executor returned another answer than that of this call"
+            item.error = executor_error(TypeError(f"{item.series.name}: {what}"))
+        if item.asked and not item.error:
+            self.waiting.appendleft(item)
             return
-        self.finished.append(history)
-        if history.error and is_fatal(history.error):
+        self.finished.append(item)
+        if is_fatal(item.error):
             self.waiting.clear()
 
     def is_due(self) -> bool:
-        """Return whether there are enough rows or finished histories for a commit."""
-        pending = (
-            rows.num_rows for history in self._pulled.values() for rows, *_ in history.portions
+        """Return whether there are enough rows, answers or finished series for a commit."""
+        pulled, answers = self._pulled.values(), (item.answer for item in self.finished)
+        return (
+            sum(rows.num_rows for item in pulled for rows, *_ in item.portions)
+            >= self._rows_per_commit
+            or sum(len(answer.body) for answer in answers if answer) >= _BYTES_PER_COMMIT
+            or len(self.finished) >= _SERIES_PER_COMMIT
         )
-        return sum(pending) >= self._rows_per_commit or len(self.finished) >= _SERIES_PER_COMMIT
 
-    def commit(self, words: dict[str, None]) -> Iterator[RefreshOutcome]:
-        """Commit the portions, then the entries of the finished histories in the refresh log."""
+    def commit(self) -> Iterator[RefreshOutcome]:
+        """Commit what came, then the entries of the finished histories in the refresh log."""
         self.keep()
-        changed = [each for each in self.finished if each.runs is None and not each.error]
-        finished = [each for each in self.finished if each not in changed]
-        self.finished = []
+        changed = [item for item in self.finished if not (item.is_begun or item.error)]
+        finished, self.finished = [item for item in self.finished if item not in changed], []
         self.waiting.extendleft(changed)
-        for history in finished:
-            del self._pulled[history.series.subject]
-        entries = [
-            log_entry(each.refreshed(), each.origin, each.breaks, each.runs or (), each.lacks)
-            for each in finished
-            if not each.error
-        ]
+        entries = []
+        for item in finished:
+            del self._pulled[item.series.subject]
+            if self.is_history and not item.error:
+                series, runs = item.series, sorted(item.runs.values(), key=_START)
+                rows = (item.new_rows, sum(run.rows for run in runs))
+                times = (item.start_ms, item.until_ms)
+                done = RefreshResult(series.operation.type, series.subject, *rows, *times)
+                entries.append(coverage.log_entry(done, item.origin, item.breaks, runs, item.lacks))
+                item.done = done
         if entries:
-            log_refreshes(self._tables, entries, self._writer.log)
-        for history in finished:
-            if (error := history.error) is None:
-                yield history.request, self._announce(history, words)
+            coverage.log_refreshes(self._tables, entries, self._writer.log)
+        for item in finished:
+            if item.error is None:
+                yield item.request, self._announce(item)
                 continue
-            if not isinstance(error, ArchiveError):
-                error.add_note(_resume_note(history.series.name, history.new_rows))
-            yield history.request, error
+            if self.is_history and not isinstance(item.error, ArchiveError):
+                item.error.add_note(_resume_note(item.series.name, item.new_rows))
+            yield item.request, item.error
 
     def keep(self) -> None:
-        """Commit the portions of all histories in one commit.
+        """Commit the answers, or the portions of all histories in one commit.
 
         If another process has changed a history, its refresh begins again. An interrupt can come
         during a commit: nobody knows then whether it was done, so its portions are given up.
         """
+        answered = [item for item in self.finished if item.answer and not item.done]
+        if answers := [item.answer for item in answered if item.answer]:
+            for item, done in zip(answered, append_answers(self._tables, answers), strict=True):
+                item.done = done
+                self.new_rows += done.rows
         pulled = self._pulled.values()
         while histories := [history for history in pulled if history.portions]:
             # Readers of one account skip the row groups of others.
@@ -326,124 +480,172 @@ class _HistoryRefresh(_Refresh):
             note = f"{len(histories)} of {series.operation.type}" if histories[1:] else series.name
             try:
                 rows = [(each.series, run, new) for each, got in taken for new, run, _ in got]
-                is_shared = self._writer.append(rows, note)
-                self.new_rows += sum(history.note_commit(portions) for history, portions in taken)
+                is_shared, refused = self._writer.append(rows, note), []
             except CommitConflict:
-                is_shared = True
+                is_shared, refused, taken = True, histories, []
                 self._writer.open()
-                for history, portions in taken:
-                    history.portions = portions
+            for history, portions in taken:
+                for new, run, breaks in portions:
+                    history.runs[run.start] = run
+                    history.breaks += breaks
+                    history.new_rows += new.num_rows
+                    self.new_rows += new.num_rows
+            changed = [
+                each
+                for each in (pulled if is_shared else ())
+                if each.is_begun
+                and (each in refused or self._writer.has_changed(each.series, each.runs.values()))
+            ]
+            for history in changed:
+                history.is_begun, history.portions = False, []
+            if changed:
                 self._tries += 1
-            for history in pulled if is_shared else ():
-                if history.runs is not None and self._writer.has_changed(
-                    history.series, history.runs
-                ):
-                    history.runs, history.portions = None, []
-                    self._tries += 1
-                    self._writer.open()
-            if self._tries >= MAX_TRIES + len(pulled):
+                self._writer.open()
+            if self._tries >= MAX_TRIES:
                 raise ArchiveError(
                     f"other processes wrote to the archive during each of {self._tries} tries. "
                     "Refresh again when they are done"
                 )
 
-    def _announce(self, history: HistoryPull, words: dict[str, None]) -> RefreshResult:
-        """Return the result of a history with remarks about what the service does not have."""
-        request, done, series = history.request, history.refreshed(), history.request.series
-        has_start = request.start_ms is not None
-        times = request.times if has_start else {**request.times, "start": done.start_ms}
-        whole = pull.prepare_request(
-            series.operation, session=self._session, **series.parameters, **times
-        )
+    def _announce(self, item: SeriesPull) -> RefreshResult:
+        """Return the result of a series with remarks about what the service does not have."""
+        done: RefreshResult = item.done
+        request, answer = item.request, item.answer
+        operation, chosen = item.series.operation, item.series.parameters
+        if operation.binary:
+            return done
+        has_start, times = request.start_ms is not None or answer is not None, request.times
+        if answer is not None:
+            times = {}  # they are among the parameters
+        elif not has_start:
+            times = {**times, "start": done.start_ms}
+        whole = pull.prepare_request(operation, session=self._session, **chosen, **times)
         remarks = request_remarks(whole, has_start=has_start)
-        if history.lacks:
-            remarks.append(Remark(history.lacks, True))
+        if item.lacks:
+            remarks.append(Remark(item.lacks, True))
         # Remarks about very active accounts depend on the rows of the most active one.
-        most_rows = done.total
-        if "user" in {column.name for column in table_columns(series.operation.tables[0])}:
-            users = self._tables.read_rows(series.table, ["user"], series=series)
+        rows = done.total
+        if answer is not None:
+            decoded = decode(operation, 200, answer.headers, answer.body, parameters=chosen)
+            rows = max(map(len, answer_rows(operation, decoded, chosen)), default=0)
+        elif "user" in {column.name for column in table_columns(operation.tables[0])}:
+            users = self._tables.read_rows(item.series.table, ["user"], series=item.series)
             counts = users.group_by("user").aggregate([([], "count_all")])
-            most_rows = pc.max(counts["count_all"]).as_py() or 0
-        archived = pd.DataFrame(index=range(most_rows))
-        archived.attrs["toolkit"] = history.breaks.facts()
-        done = _announce(done, whole, remarks, archived, words)
+            rows = pc.max(counts["count_all"]).as_py() or 0
+        frame = pd.DataFrame(index=range(rows))
+        frame.attrs["toolkit"] = item.breaks.facts()
+        noted, warning = join_remarks([*remarks, *answer_remarks(whole, [frame])])
+        if warning:
+            self.words[warning] = None
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
-        if (reason := history.breaks.reason) and not self._session.source.history:
-            text = f"incomplete: {series.name}: {reason}"
+        if (reason := item.breaks.reason) and not self._session.source.history:
+            text = f"incomplete: {item.series.name}: {reason}"
             errors.warn_caller(text, errors.IncompleteWarning)
-            done = replace(done, history="; ".join(filter(None, (done.history, reason))))
-        return done
+            noted = "; ".join(filter(None, (noted, reason)))
+        return replace(done, history=noted)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedAnswer:
-    """An answer to archive, and what was asked."""
+def select_runs(known: Iterable[Run], pulled: Sequence[TimeRange], start: int) -> list[Run]:
+    """Return the runs that cover all times from `start` on and are not complete.
 
-    series: Series
-    body: bytes
-    headers: Mapping[str, str]  # those that are needed to decode the body
-    origin: RowOrigin
-
-
-class _AnswerRefresh(_Refresh):
-    """The refresh of an operation that is not a history: one more answer of each series."""
-
-    def begin(self, request: RefreshRequest) -> tuple[RefreshRequest, Call]:
-        """Return the call for an answer, if no archived answer is later than the present."""
-        series, session = request.series, self._session
-        origin = RowOrigin(session.label, session.simulated, session.now_ms())
-        archived = self._tables.read_rows(ANSWERS, ["_fetched"], series=series)["_fetched"]
-        history_pull.check_clock(series, origin.fetched_ms, archived.to_pylist())
-        return request, (fetch_answer, {"series": series, "origin": origin})
-
-    def take(self, request: RefreshRequest, result: Any) -> None:
-        """Keep an answer, if it is the one that was asked."""
-        if not (isinstance(result, FetchedAnswer) and result.series == request.series):
-            result = _error_of(result, request.series)
-        if is_fatal(result):
-            self.waiting.clear()
-        self.finished.append((request, result))
-
-    def is_due(self) -> bool:
-        """Return whether there are enough answers for a commit."""
-        answers = (answer for _, answer in self.finished if isinstance(answer, FetchedAnswer))
-        size = sum(len(answer.body) for answer in answers)
-        return size >= _BYTES_PER_COMMIT or len(self.finished) >= _SERIES_PER_COMMIT
-
-    def commit(self, words: dict[str, None]) -> Iterator[RefreshOutcome]:
-        """Commit the answers, and yield what came of each."""
-        finished, self.finished = self.finished, []
-        answers = [answer for _, answer in finished if isinstance(answer, FetchedAnswer)]
-        done = iter(append_answers(self._tables, answers) if answers else ())
-        for request, answer in finished:
-            if isinstance(answer, ToolkitError):
-                yield request, answer
-                continue
-            result, operation = next(done), answer.series.operation
-            self.new_rows += result.rows
-            if not operation.binary:
-                chosen = answer.series.parameters
-                sent = pull.prepare_request(operation, session=self._session, **chosen)
-                decoded = decode(operation, 200, answer.headers, answer.body, parameters=chosen)
-                # Remarks depend on the number of rows only, so the frame needs no columns.
-                parts = answer_rows(operation, decoded, chosen)
-                frame = pd.DataFrame(index=range(max(map(len, parts), default=0)))
-                result = _announce(result, sent, request_remarks(sent), frame, words)
-            yield request, result
-
-    def keep(self) -> None:
-        """Commit the answers."""
-        for _ in self.commit({}):
-            pass
+    The first of them is the archived run that is complete up to `start`, which can be continued. If
+    there is none, it is a new run that begins at `start`. `pulled` are the ranges of the series
+    that were pulled, according to the refresh log.
+    """
+    runs = sorted(known, key=_START)
+    earlier = [run for run in runs if run.start <= start]
+    later = runs[len(earlier) :]
+    first = Run(start, later[0].start - 1 if later else None)
+    if earlier:
+        run = earlier[-1]
+        # Whether no row is missing between the rows of the run and `start`.
+        is_near = start <= max(run.start, run.last or 0)
+        if is_near or any(begin <= run.start and start <= last + 1 for begin, last in pulled):
+            first = run
+    return [
+        run
+        for run in (first, *later)
+        if run.bound is None or not enclosing_range(pulled, run.start, run.bound)
+    ]
 
 
-_AnyRefresh = _HistoryRefresh | _AnswerRefresh
+def pull_rows(
+    asked: Asked, session: Session, count_rows: Callable[[int], object] = int
+) -> PulledRows:
+    """Pull pages of a run after its last archived row, until the portion is full.
+
+    If the service keeps only the latest rows, and may lack some that follow the archived ones, a
+    new run begins where its rows are complete.
+    """
+    series, run, until_ms, is_end, lacks = asked.series, asked.run, None, True, ""
+    expected = [json.loads(text) for text in run.last_texts]
+    kept: list[tuple[bytes, Any]] = []  # texts and records
+    failure: ToolkitError | KeyboardInterrupt | None = None
+    try:
+        request = pull.prepare_request(series.operation, session=session, **series.parameters)
+        begin_ms = None
+        if request.operation.reach and run.last is None:
+            begin_ms = pull.first_complete_ms(request)
+        if begin_ms is not None:
+            run, lacks = Run(begin_ms, run.bound), pull.reach_message(request, begin_ms)
+            request = replace(request, parameters={**request.parameters, "start": begin_ms})
+        is_empty = begin_ms is not None and begin_ms > series.parameters["end"]
+        for page in () if is_empty else pull.read_pages(request):
+            page.completeness.check_complete()
+            if page.completeness.covered is not None:
+                until_ms = page.completeness.covered[1]
+            texts, records = page.texts(), page.tables[0]
+            if expected:  # the rows of the run's last time come first
+                times = [time for time, *_ in paging.row_keys(request.operation, records)]
+                end = bisect_right(times, run.last)
+                new = [*coverage.new_places(expected, texts[:end]), *range(end, len(texts))]
+                if expected and end < len(texts):
+                    raise coverage.mismatch(series, run.last, expected)
+                texts, records = [texts[at] for at in new], [records[at] for at in new]
+            kept += zip(texts, records, strict=True)
+            count_rows(len(texts))
+            if not expected and len(kept) >= asked.most_rows:
+                is_end = page.is_last
+                break
+        if expected:
+            raise coverage.mismatch(series, run.last, expected)
+    except (ToolkitError, KeyboardInterrupt) as error:
+        if isinstance(error, HistoryMismatch) and request.operation.reach:
+            start = (run.last or 0) + 1  # a new run, after the last archived row
+            later = replace(series, parameters={**series.parameters, "start": start})
+            again = pull_rows(
+                replace(asked, series=later, run=Run(start, run.bound)), session, count_rows
+            )
+            if again.lacks:
+                return replace(again, asked=asked)
+        # The rows pulled so far follow the archived ones, so they are kept.
+        kept = kept if not expected and not isinstance(error, ArchiveError) else []
+        failure, is_end = error, False
+    rows = schemas.SCHEMAS[series.table].empty_table()
+    if kept:
+        collector = Collector(series.operation, "float")
+        collector.add(([record for _, record in kept],))
+        rows = schemas.collected_rows(collector, series, [text for text, _ in kept], asked.origin)
+        rows, run = schemas.place_rows(series, rows, run.start, run.rows), run.extend(series, rows)
+    return PulledRows(asked, rows, run, until_ms, is_end, failure, lacks)
+
+
+def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
+    """Raise an ArchiveError if the present is long before the last archived time of a series."""
+    last = max(archived, default=now_ms)
+    if last - now_ms > HOUR:
+        raise ArchiveError(
+            f"{series.name}: the present is {to_iso(now_ms)}, but the archive goes up to "
+            f"{to_iso(last)}. Correct the clock of this machine, or use the session with which the "
+            "archive was refreshed"
+        )
 
 
 def fetch_answer(
-    series: Series, origin: RowOrigin, session: Session, count_rows: Callable[[int], object] = int
+    asked: Asked, session: Session, count_rows: Callable[[int], object] = int
 ) -> FetchedAnswer:
     """Return an answer. Pages are joined: their rows, unchanged, in one array."""
+    series = asked.series
     request = pull.prepare_request(series.operation, session=session, **series.parameters)
     if request.operation.paging != "none" or request.max_rows is not None:
         texts: list[bytes] = []
@@ -457,12 +659,12 @@ def fetch_answer(
         body = answer.content
         headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
     count_rows(1)
-    return FetchedAnswer(series, body, headers, origin)
+    return FetchedAnswer(asked, body, headers)
 
 
 def append_answers(tables: ArchiveTables, answers: Sequence[FetchedAnswer]) -> list[RefreshResult]:
     """Append the answers that are not archived yet in one commit, and return their results."""
-    times = ds.field("_fetched").isin([answer.origin.fetched_ms for answer in answers])
+    times = ds.field("_fetched").isin([answer.asked.origin.fetched_ms for answer in answers])
 
     def append() -> list[RefreshResult]:
         handle = tables.open_for_append(ANSWERS)
@@ -471,7 +673,7 @@ def append_answers(tables: ArchiveTables, answers: Sequence[FetchedAnswer]) -> l
         counters, counts = tables.read_counters(handle) or {}, dict[str, int]()
         new, done = [], []
         for answer in answers:
-            series, moment = answer.series, answer.origin.fetched_ms
+            series, origin = answer.asked.series, answer.asked.origin
             identity = (series.operation.type, series.subject, answer.body)
             is_new = identity not in archived
             total = counts.get(series.name, counters.get(series.name, 0)) + is_new
@@ -479,16 +681,18 @@ def append_answers(tables: ArchiveTables, answers: Sequence[FetchedAnswer]) -> l
                 archived.add(identity)
                 stored = {"_body": answer.body, "_headers": json.dumps(dict(answer.headers))}
                 place = {"_operation": series.operation.type, "_subject": series.subject}
-                new.append({**place, **stored, **answer.origin.columns})
+                new.append({**place, **stored, **origin.columns})
                 counts[series.name] = total  # makes Delta refuse a second writer of the series
+            moment = origin.fetched_ms
             done.append(RefreshResult(*identity[:2], int(is_new), total, moment, moment))
         if new:
-            rows = pa.Table.from_pylist(new, schema=SCHEMAS[ANSWERS])
+            rows = pa.Table.from_pylist(new, schema=schemas.SCHEMAS[ANSWERS])
             tables.append_rows(handle, rows, counts=counts)
         return done
 
-    names = ", ".join(dict.fromkeys(answer.series.name for answer in answers[:3]))
+    names = ", ".join(dict.fromkeys(answer.asked.series.name for answer in answers[:3]))
     done = retry_append(names, append)
     pairs = zip(done, answers, strict=True)
-    log_refreshes(tables, [log_entry(result, answer.origin) for result, answer in pairs])
+    entries = [coverage.log_entry(result, answer.asked.origin) for result, answer in pairs]
+    coverage.log_refreshes(tables, entries)
     return done

@@ -11,7 +11,7 @@ import operator
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -146,21 +146,19 @@ def _summarize(
     }
 
 
+@dataclass
 class _Replay:
     """Answers requests from the tables of an archive."""
 
-    def __init__(
-        self,
-        tables: ArchiveTables,
-        log: Mapping[Pair, Sequence[Mapping[str, Any]]],
-        spans: Mapping[Pair, RowSpan],
-        empty: Store,
-        sources: Sources,
-    ) -> None:
-        self._tables, self._log, self._spans = tables, log, spans
-        self._empty, self._sources = empty, sources
+    tables: ArchiveTables
+    log: Mapping[Pair, Sequence[Mapping[str, Any]]]
+    spans: Mapping[Pair, RowSpan]
+    empty: Store
+    sources: Sources
+
+    def __post_init__(self) -> None:
         # The native dex may be written or left out.
-        self._subjects = {(type, strip_native_dex(subject)): subject for type, subject in log}
+        self._subjects = {(type, strip_native_dex(subject)): subject for type, subject in self.log}
         self._known: dict[Pair, tuple[Sequence[tuple[Any, ...]], pa.ChunkedArray]] = {}
         self._lock = threading.Lock()
 
@@ -174,25 +172,25 @@ class _Replay:
             stated = self._completeness(request, subject)
         elif operation.paging != "none":
             reason = f"{operation.type} is not served from an archive: read it with Archive.frame"
-            response, stated = _handle(self._empty, request), Completeness(reason)
+            response, stated = _handle(self.empty, request), Completeness(reason)
         else:
             series = schemas.make_series(operation, (), request.parameters)
             reason = f"the archive has no answer to {series.name}: {_REFRESH}"
-            if row := latest_answer(self._tables, series):
+            if row := latest_answer(self.tables, series):
                 headers = {"content-type": "application/json", **json.loads(row["_headers"])}
                 response = Response(200, headers, row["_body"])
             elif operation.type == "batchClearinghouseStates":
                 response, stated = self._account_states(request)
             elif operation.extra:
-                raise BadRequest(f"{reason}; it is not in {self._empty.about['label']}")
+                raise BadRequest(f"{reason}; it is not in {self.empty.about['label']}")
             else:
-                response, stated = _handle(self._empty, request), Completeness(reason)
+                response, stated = _handle(self.empty, request), Completeness(reason)
         return replace(response, headers={**response.headers, **write_completeness(stated)})
 
     def _account_states(self, request: CheckedRequest) -> tuple[Response, Completeness]:
         """Return the latest archived state of each account, from answers about others as well."""
         condition = ds.field("_operation") == request.operation.type
-        rows = self._tables.read_rows(ANSWERS, condition=condition).sort_by("_fetched").to_pylist()
+        rows = self.tables.read_rows(ANSWERS, condition=condition).sort_by("_fetched").to_pylist()
         states, dex, users = dict[str, Any](), request["dex"] or "", request["users"]
         for row in rows:
             if (json.loads(row["_subject"]).get("dex") or "") == dex:
@@ -218,8 +216,8 @@ class _Replay:
             fills = [read_record(Fill, text) for text in texts.to_pylist()]
             for fill in fills:
                 fill.tx_index = fill.tx_index or 0
-            sources = replace(self._sources, fills=[(series.subject, fill) for fill in fills])
-            return _handle(build_store(sources, strict=self._empty.about["strict"]), request)
+            sources = replace(self.sources, fills=[(series.subject, fill) for fill in fills])
+            return _handle(build_store(sources, strict=self.empty.about["strict"]), request)
         if cursor := request.parameters.get("cursor") and request.cursor:
             first = (bisect_left if request.inclusive else bisect_right)(keys, cursor)
         else:
@@ -227,7 +225,7 @@ class _Replay:
         end = bisect_right(keys, request.end, key=operator.itemgetter(0))
         most = request[operation.page.python] if operation.page else operation.most_rows
         page = texts.slice(first, max(min(end - first, most or _MOST_ROWS), 0)).to_pylist()
-        if self._empty.about["strict"]:
+        if self.empty.about["strict"]:
             (record,) = get_args(operation.answer)
             page = [encode(drop_beyond_fields(read_record(record, text))) for text in page]
         return handler_messages.json_response(json_array(page))
@@ -238,9 +236,9 @@ class _Replay:
         with self._lock:
             if pair not in self._known:
                 # Only rows of pulled ranges are served: rows may be missing between others.
-                ranges = coverage.pulled_ranges(self._log.get(pair, ())) or [(0, -1)]
+                ranges = coverage.pulled_ranges(self.log.get(pair, ())) or [(0, -1)]
                 names = [*series.keys, "_json"]
-                parts = [ordered_rows(self._tables, series, None, *span, names) for span in ranges]
+                parts = [ordered_rows(self.tables, series, None, *span, names) for span in ranges]
                 rows = pa.concat_tables([rows.take(order) for rows, order in parts])
                 rows = schemas.use_milliseconds(rows)
                 # A recorded fill may lack its transaction.
@@ -258,9 +256,9 @@ class _Replay:
                 f"{name}: an archive does not know through which builder these fills were routed. "
                 "Leave out builder"
             )
-        span = self._spans.get(pair)
+        span = self.spans.get(pair)
         times = () if span is None else (span["first"], span["last"])
-        known = make_coverage(coverage.complete_ranges(self._log.get(pair, ())), times)
+        known = make_coverage(coverage.complete_ranges(self.log.get(pair, ())), times)
         cursor = request.parameters.get("cursor") and request.cursor
         start, end = cursor[0] if cursor else request["start"], request.parameters["end"]
         covered = find_covered_range(known, operation, start, end, request.now_ms)

@@ -24,6 +24,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
+from toolkit.archive import engines, schemas
 from toolkit.archive.errors import load_deltalake, permission_error, translate_errors
 from toolkit.archive.schemas import ANSWERS, FREEZES, PULLS, SCHEMAS, Series
 from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable
@@ -55,6 +56,9 @@ _LOCAL_READ_AHEAD: Final = {
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 _SUBJECTS_AT_MOST: Final = 1_000_000  # that are kept in memory, 50 bytes each
 _FILES_AT_ONCE: Final = 8
+_SORTED: Final = "sorted rows"  # the counter of a table: how many of its rows are in order
+_LOOSE_FILES: Final = 32  # so many files are joined at once
+_JOINED_BYTES: Final = 16 * 2**20  # about the largest file that is joined with others
 MAX_TRIES: Final = 50  # if other processes append at the same moment
 
 Result = TypeVar("Result")
@@ -227,6 +231,7 @@ class ArchiveTables:
         facts = {"digest": format_digest(digest_rows(rows)), "toolkit": package_version()}
         commit = delta.CommitProperties(
             custom_metadata={**(notes or {}), **facts},
+            max_commit_retries=MAX_TRIES,
             app_transactions=[delta.Transaction(name, n) for name, n in (counts or {}).items()],
         )
         # The table may have been created by a version that knew other columns.
@@ -288,8 +293,19 @@ class ArchiveTables:
                 dataset = handle.to_pyarrow_dataset(
                     filesystem=_local_filesystem(uri), file_pruning_predicate=pruning
                 )
-                if series is not None:
-                    dataset = self._keep_files_with_rows(dataset, series.subject)
+                if series is not None and len(paths := dataset.files) > 1:
+                    # The statistics of a file with many accounts do not show which accounts it has.
+                    # So one column of all files is read, once; and then all columns of the few
+                    # files with rows.
+                    unknown = [path for path in paths if path not in self._subjects]
+                    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+                        read = pool.map(partial(_read_subjects, dataset.filesystem), unknown)
+                        found = self._subjects | dict(zip(unknown, read, strict=True))
+                    is_small = sum(map(len, found.values())) <= _SUBJECTS_AT_MOST
+                    self._subjects = found if is_small else {}
+                    wanted = pa.scalar(series.subject)
+                    kept = {path for path in paths if found[path].index(wanted).as_py() >= 0}
+                    dataset = keep_files(dataset, kept)
             self._datasets[uri] = (state, dataset)
         return self._datasets[uri][1]
 
@@ -324,24 +340,6 @@ class ArchiveTables:
         names = [name for name in columns or dataset.schema.names if name in dataset.schema.names]
         with self.translate_errors(handle.table_uri):
             return dataset.to_table(columns=names, filter=condition, **self._read_ahead)
-
-    def _keep_files_with_rows(self, dataset: Any, subject: str) -> Any:
-        """Return the files that have rows of a subject.
-
-        The statistics of a file with many accounts do not show which accounts it has. So one column
-        of all files is read, once; and then all columns of the few files with rows.
-        """
-        paths = [file.path for file in dataset.get_fragments()]
-        if len(paths) < 2:
-            return dataset
-        unknown = [path for path in paths if path not in self._subjects]
-        with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-            read = pool.map(partial(_read_subjects, dataset.filesystem), unknown)
-            found = self._subjects | dict(zip(unknown, read, strict=True))
-        self._subjects = found if sum(map(len, found.values())) <= _SUBJECTS_AT_MOST else {}
-        wanted = pa.scalar(subject)
-        kept = [path for path in paths if found[path].index(wanted).as_py() >= 0]
-        return keep_files(dataset, kept)
 
 
 def writer_properties() -> Any:
@@ -508,3 +506,86 @@ def archive_present_ms(tables: ArchiveTables, log: Any = None) -> int:
             ends = [pc.max(tables.read_rows(handle, [column])[column]).as_py() or 0]
         latest += ends
     return max(latest)
+
+
+def compact_table(
+    tables: ArchiveTables, name: str, frozen: Sequence[int], forget_after_hours: int | None
+) -> int:
+    """Sort a table of rows, or join the files of another one; return how many fewer files it has.
+
+    The files of the versions in `frozen` stay. If `forget_after_hours` is given, files that no
+    version needs are removed after so many hours.
+
+    Raise CommitConflict if another process compacts the table.
+    """
+    handle = tables.open_for_append(name)
+    before = file_actions(handle)
+    rows = sum(action["num_records"] for action in before)
+    is_done = len(before) < 2 or handle.transaction_version(_SORTED) == rows
+    if not is_done and name in schemas.RECORDS:
+        _sort_rows(tables, handle, name, rows)
+    with tables.translate_errors(handle.table_uri):
+        if not is_done and name not in schemas.RECORDS:
+            handle.optimize.compact(writer_properties=writer_properties())
+        if not is_done:
+            handle.create_checkpoint()
+        if forget_after_hours is not None:
+            handle.vacuum(
+                retention_hours=forget_after_hours,
+                dry_run=False,
+                enforce_retention_duration=False,
+                keep_versions=list(frozen),
+            )
+    return len(before) - len(file_actions(handle))
+
+
+def join_small_files(tables: ArchiveTables, name: str) -> None:
+    """Join the small files of a table, if there are many of them.
+
+    Raise CommitConflict if another process compacts the table.
+    """
+    handle = tables.open_for_append(name)
+    small = [each for each in file_actions(handle) if each["size_bytes"] < _JOINED_BYTES]
+    if len(small) >= _LOOSE_FILES:
+        with tables.translate_errors(handle.table_uri):
+            handle.optimize.compact(
+                target_size=_JOINED_BYTES, writer_properties=writer_properties()
+            )
+
+
+def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None:
+    """Replace all files of a table by sorted ones, in one commit.
+
+    The rows are ordered by month, operation, subject and place in their history. The rows of one
+    account are then next to each other within a month, and readers skip all other rows by the
+    statistics of files and row groups. DuckDB sorts them, in temporary files if they do not fit
+    into memory; the environment variable TMPDIR chooses the folder. Rows can be appended meanwhile:
+    the commit only removes files that it has rewritten.
+    """
+    delta, dataset, time = (
+        load_deltalake(),
+        tables.open_dataset(handle),
+        schemas.time_column_name(name),
+    )
+    order = f'date_trunc(\'month\', "{time}"), _operation, _subject, "{time}", _part, _row'
+
+    with (
+        tables.translate_errors(handle.table_uri),
+        engines.open_duckdb(rows) as database,
+        engines.use_system_memory(),
+    ):
+        unsorted = pa.RecordBatchReader.from_batches(dataset.schema, tables.scan_batches(dataset))
+        batches = engines.read_batches(database.from_arrow(unsorted).order(order))
+        delta.write_deltalake(
+            handle,
+            pa.RecordBatchReader.from_batches(
+                dataset.schema, (batch.cast(dataset.schema) for batch in batches)
+            ),
+            mode="overwrite",
+            commit_properties=delta.CommitProperties(
+                # The rows stay the same: `Archive.verify` sums the digests of all commits.
+                custom_metadata={"digest": format_digest(0)},
+                app_transactions=[delta.Transaction(_SORTED, rows)],
+            ),
+            writer_properties=writer_properties(),
+        )

@@ -21,7 +21,7 @@ from toolkit.display import count_text
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
-    from toolkit.archive.history_pull import RefreshRequest
+    from toolkit.archive.refresh import RefreshRequest
     from toolkit.client import Session
 
 archive_app = typer.Typer(
