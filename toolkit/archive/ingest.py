@@ -48,15 +48,6 @@ _ROWS_AT_ONCE: Final = 50_000
 _PART_NAMES: Final = frozenset({"start", "end", "cursor", "page_size"})
 
 
-def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | None:
-    """Return the largest number of rows that a page of a request can have; None if unknown."""
-    page = operation.page
-    if page is None:
-        return operation.most_rows or None
-    requested: int = parameters.get(page.python) or page.default
-    return requested if page.most is None else min(requested, page.most)
-
-
 class IngestResult(TypedDict):
     """What was ingested: a dict.
 
@@ -133,12 +124,26 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     }
     body, modified_ms = bytes(recording.response), file.stat().st_mtime_ns // 1_000_000
     origin = RowOrigin(f"recording {file.name}", False, modified_ms)
+    limit = operation.most_rows or None  # the largest number of rows that the page can have
+    if (page := operation.page) is not None:
+        requested = parameters.get(page.python) or page.default
+        limit = requested if page.most is None else min(requested, page.most)
     if operation.is_history:
         texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
-        return sum(_ingest_page(tables, operation, texts, parameters, origin)["kept"].values())
+        keys = paging.row_keys(operation, schemas.decode_texts(operation, texts))
+        paging.check_row_order(operation, keys)
+        first = keys[0][0] if keys else 0
+        writer = _page_writer(tables, operation, parameters, first, origin, keys)
+        writer.until = keys[-1][0] if keys else writer.until - (writer.after is not None)
+        has_limit = operation.paging == "cursor" or operation.most_rows
+        is_full = len(keys) >= (limit or paging.UNKNOWN_LIMIT)
+        if is_full or not (has_limit or len({*keys} - {writer.after}) < 2):
+            writer.until -= 1  # a limit may have cut the last tie
+        if texts:
+            writer.append_part(schemas.decoded_rows(writer.series, texts, origin))
+        return sum(writer.log_ranges()["kept"].values())
     series = schemas.make_series(operation, (), parameters)
     answer = decode(operation, 200, {}, body, parameters=series.parameters)
-    limit = _page_limit(operation, parameters)
     if operation.paging == "backward" and limit is not None and len(answer) >= limit:
         raise ArchiveError(
             f"{series.name}: the recorded page has the maximum of {limit} rows, so earlier rows "
@@ -148,42 +153,22 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     return done.rows
 
 
-def _ingest_page(
+def _page_writer(
     tables: ArchiveTables,
     operation: Operation,
-    texts: Sequence[bytes],
     parameters: Mapping[str, Any],
+    first: int,
     origin: RowOrigin,
-) -> IngestResult:
-    """Append the rows of a recorded page, and log the range that it proves."""
-    keys = paging.row_keys(operation, schemas.decode_texts(operation, texts))
-    paging.check_row_order(operation, keys)
-    start, after = _page_start(operation, parameters, keys[0][0] if keys else 0)
-    until = keys[-1][0] if keys else start - (after is not None)
-    limit = _page_limit(operation, parameters) or paging.UNKNOWN_LIMIT
-    has_limit = operation.paging == "cursor" or operation.most_rows
-    if len(keys) >= limit or not (has_limit or len({*keys} - {after}) < 2):
-        until -= 1  # a limit may have cut the last tie
-    series = _history_series(operation, parameters)
-    writer = BulkWriter(tables, series, (start, until), origin, after, keys)
-    if texts:
-        writer.append_part(schemas.decoded_rows(series, texts, origin))
-    return writer.log_ranges()
-
-
-def _history_series(operation: Operation, parameters: Mapping[str, Any]) -> Series:
-    subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
-    return schemas.make_series(operation, (), subject)
-
-
-def _page_start(
-    operation: Operation, parameters: Mapping[str, Any], first: int
-) -> tuple[int, RowKey | None]:
-    """Return the time from which on a page has all rows, and the cursor after which it begins."""
+    keys: Sequence[RowKey] = (),
+) -> "BulkWriter":
+    """Return the writer of a page, which has all rows from its start on or after its cursor."""
+    start, after = parameters.get("start", first), None
     if parameters.get("cursor"):
         after = parse_cursor(operation, parameters["cursor"])
-        return int(after[0]) + 1, after  # only a part of the rows of the cursor's own time follow
-    return parameters.get("start", first), None
+        start = int(after[0]) + 1  # only a part of the rows of the cursor's own time follow
+    subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
+    series = schemas.make_series(operation, (), subject)
+    return BulkWriter(tables, series, (start, start), origin, after, keys)
 
 
 def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestResult:
@@ -217,24 +202,24 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
             f"{operation.type}: the frame lacks {', '.join(missing)}. Pass the fetched frame with "
             "all of its columns"
         )
-    series = _history_series(operation, parameters)
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
     if isinstance(source, pd.DataFrame):
         table = pa.table({name: pa.Array.from_pandas(source[name]) for name in columns})
         portions = iter(table.to_batches(_ROWS_AT_ONCE))
     else:
         portions = pq.ParquetFile(source).iter_batches(_ROWS_AT_ONCE, columns=columns)
-    time, last, begin = series.keys[0], 0, next(portions, None)
+    time, last, begin = Series(operation, "").keys[0], 0, next(portions, None)
     first_ms = schemas.to_milliseconds(begin[time])[0].as_py() if begin else 0
-    start, after = _page_start(operation, parameters, first_ms)
-    writer = BulkWriter(tables, series, (start, start), origin, after)
+    writer = _page_writer(tables, operation, parameters, first_ms, origin)
     for portion in engines.whole_groups(
         itertools.chain([begin] if begin else [], portions), [time]
     ):
         rows = row_sql.table_rows(operation, portion, origin)
         times = schemas.to_milliseconds(rows[time]).to_numpy()
         if times[0] < last or (np.diff(times) < 0).any():
-            raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
+            raise ArchiveError(
+                f"{writer.series.name}: the rows do not ascend in time. Sort them by time"
+            )
         last = writer.until = int(times[-1])
         writer.append_part(rows)
     return writer.log_ranges()
