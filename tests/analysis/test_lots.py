@@ -175,38 +175,32 @@ def test_tokens_of_unknown_cost_have_no_gain():
 
 def test_rounding_is_corrected_in_largest_lot():
     book = _bought_tokens("fifo")
-    book.correct_size(-2)
+    book.set_balance(6, 9)
     assert [(lot.size, lot.cost >> GUARD_BITS) for lot in book.lots] == [(3, 30), (3, 75)]
-    book.correct_size(4)
+    book.set_balance(10, 9)
     assert [lot.size for lot in book.lots] == [7, 3]
-    book.correct_size(-7)
+    book.set_balance(3, 9)
     assert [lot.size for lot in book.lots] == [3]
-    book.correct_size(-2)
+    book.set_balance(1, 9)
     assert [lot.size for lot in book.lots] == [1]
-    book.correct_size(-4)
-    book.correct_size(1)
+    book.set_balance(-3, 9)
+    book.set_balance(1, 9)
     assert not book.lots
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_position_of_unknown_cost_has_no_gain(method):
     """A short of 5 is bought back: nothing is known of the gain. 2 more are a new long lot."""
-    book = _bought_tokens(method)
-    book.set_position(-5, 9)
+    book = LotBook(method, -5)
     assert [(lot.sign, lot.size, lot.cost) for lot in book.lots] == [(-1, 5, None)]
-    assert _whole(book.apply_fill(7, 20, 10)) == [(9, 5, None, None)]
+    assert _whole(book.apply_fill(7, 20, 10)) == [(-1, 5, None, None)]
     assert [(lot.sign, lot.size, lot.cost) for lot in book.lots] == [(1, 2, 40 << GUARD_BITS)]
-    book.set_position(1, 11)
-    assert [(lot.sign, lot.key) for lot in book.lots] == [(1, 11)]
-    book.set_position(0, 12)
-    assert not book.lots
 
 
 def test_average_with_unknown_cost_is_unknown():
-    book = LotBook("average")
-    book.set_position(4, 9)
+    book = LotBook("average", 4)
     book.apply_fill(2, 20, 10)
-    assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [(9, 6, None)]
+    assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [(-1, 6, None)]
 
 
 THEIRS = ("ETH", "@9", "#30", "PURR/USDC")

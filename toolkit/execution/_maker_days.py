@@ -164,7 +164,7 @@ def _day_cells(fills: Fills, marks: PriceHistory, spans: list[int], age_ms: int)
     step[of_fill] = np.arange(len(day))
     step = np.maximum.accumulate(step)  # the last fill until the end of the day
     coin, px, usd = table.text("coin").take(rows), table.number("px")[rows], money.price[rows]
-    size = steps.sizes(steps.change)
+    size = steps.change / steps.scale
     mid, _ = marks.before(coin, steps.ms, age_ms)
     gains = [size * (marks.after(coin, steps.ms, span, age_ms)[0] - mid) * usd for span in spans]
     crossed, is_known = (flags[rows] for flags in table.flag("crossed"))
@@ -182,14 +182,14 @@ def _day_cells(fills: Fills, marks: PriceHistory, spans: list[int], age_ms: int)
     for span, gain in zip(spans, gains, strict=True):
         parts[_ADVERSE.format(span / SECOND)] = total(np.where(maker, np.nan_to_num(gain), 0.0))
     # The change of the positions at mids, less what was paid for them.
-    held, start = steps.sizes(steps.end)[step], np.zeros(count)
+    held, start = (steps.end / steps.scale)[step], np.zeros(count)
     start[1:] = held[:-1]
-    start[first] = steps.sizes(steps.start)[steps.first]
+    start[first] = (steps.start / steps.scale)[steps.first]
     end_px, end_age = marks.last_at(coin.take(step), (days + 1) * DAY - 1)
     start_px = np.append(np.nan, end_px)[:count]
     start_px[first] = mid[steps.first]
     worth = np.where(held == 0, 0.0, held * end_px) - np.where(start == 0, 0.0, start * start_px)
-    change = worth * usd[step] - total((size + steps.sizes(steps.gap)) * px * usd)
+    change = worth * usd[step] - total((size + steps.gap / steps.scale) * px * usd)
     fee, in_cost = money.fee[rows], money.fee_in_cost[rows]
     owned = money.builder_fee[rows] + money.deployer_fee[rows]
     rebate = np.maximum(owned - fee - in_cost, 0.0)

@@ -11,14 +11,14 @@ from toolkit.pnl._attribution import NEEDED, compute_attribution
 from toolkit.prepare import Fills, money
 from toolkit.prepare.average import SizeDecimals, average_prices
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
-from toolkit.prepare.fills import check_one_account
+from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import covered_period, read_payments
 from toolkit.prepare.groups import CALENDAR, row_before
 from toolkit.prepare.ledger import own_ledger
 from toolkit.prepare.money import Prices, is_perp
 from toolkit.prepare.prices import make_history
 from toolkit.prepare.provenance import finish, refuse_several_accounts
-from toolkit.prepare.steps import POSITION_COLUMNS, check_positions
+from toolkit.prepare.steps import POSITION_COLUMNS
 
 CURVE_GAPS = {
     "unpriced_fees": "fees in other tokens",
@@ -132,7 +132,7 @@ def equity(
         table.column(name).hasnans for name in POSITION_COLUMNS
     )
     if has_positions:
-        check_one_account(traded)
+        check_chains(traded, warns=False)
     if traded.prices:
         traded.collateral = traded.known_collateral
         money.warn_unused_prices(traded.prices, table, traded.collateral)
@@ -159,7 +159,8 @@ def equity(
     owners, ends, sums = _sum_parts(parts, by)
     gains = long = short = unknown = np.full(len(ends), np.nan)
     if marks is not None and sz_decimals is not None:
-        check_positions(perps.table)
+        if not has_positions:
+            check_chains(perps, warns=False)
         entry = average_prices(perps, sz_decimals).entry
         gains, long, short = _value_positions(perps, entry, owners, ends, marks, by)
     elif has_positions and in_perps.any():
@@ -278,7 +279,7 @@ def _value_positions(
     time, name, px = ("hour", "coin", "oracle_px") if is_implied else ("time", "name", "mark_px")
     table.require((time, name, px))
     prices = make_history(px, table.text(name), table.known_ms(time), table.number(px))
-    steps, sizes = perps.steps, perps.steps.sizes(perps.steps.end)
+    steps, sizes = perps.steps, perps.steps.end / perps.steps.scale
     gain, long, short = np.zeros((3, len(ends)))
     number = Names(steps.user, steps.users).among(owners)
     heads, tails = steps.heads, np.flatnonzero(steps.last)

@@ -55,17 +55,14 @@ class LotBook:
     """The open lots of one account in one coin.
 
     - ``method`` ({"fifo", "lifo", "average"}): the lot that a closing fill takes first
+    - ``start``: the position before the fills, as one lot of unknown cost
     """
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: Method, start: int = 0) -> None:
         self.method = method
         self.lots: deque[Lot] = deque()
-
-    def set_position(self, position: int, key: int) -> None:
-        """Replace all lots with one lot of unknown cost. If the position is 0, remove all lots."""
-        self.lots.clear()
-        if position:
-            self.lots.append(Lot(1 if position > 0 else -1, abs(position), None, key))
+        if start:
+            self.lots.append(Lot(1 if start > 0 else -1, abs(start), None, -1))
 
     def add_tokens(self, size: int, cost: int | None = None, key: int = -1) -> None:
         """Add spot tokens; `cost` is in the units of lots, or None for tokens without a buy."""
@@ -107,20 +104,16 @@ class LotBook:
         """
         gap = balance - sum(lot.size for lot in self.lots)
         if gap and balance and abs(gap) <= rounding:
-            self.correct_size(gap)
+            if self.lots:  # the cost stays
+                lot = max(self.lots, key=attrgetter("size"))
+                lot.size += gap
+                if lot.size <= 0:
+                    self.lots.remove(lot)
         elif gap > 0:
             self.add_tokens(gap)
         elif gap:
             return self.remove_tokens(-gap)
         return []
-
-    def correct_size(self, gap: int) -> None:
-        """Correct the size by a rounding difference; the cost stays."""
-        if self.lots:
-            lot = max(self.lots, key=attrgetter("size"))
-            lot.size += gap
-            if lot.size <= 0:
-                self.lots.remove(lot)
 
     def apply_fill(self, change: int, px: int, key: int) -> list[Match]:
         """Apply a fill and return the parts of lots that it closes.

@@ -13,6 +13,7 @@ from toolkit.prepare import Fills
 from toolkit.prepare.average import swap_groups
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.fills import check_chains, owner_columns
+from toolkit.prepare.groups import row_before
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.steps import POSITION_COLUMNS, Steps, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
@@ -147,30 +148,28 @@ def _match_fills(
     - ``px``: the price of each step in units of its chain
     - ``groups``: the steps of each conversion that swaps tokens, by step
     """
-    parts = list[_Part]()
-    columns = (steps.chain, steps.start, steps.change, steps.fee, steps.spot, steps.is_gap, px)
+    parts, books = list[_Part](), dict[int, LotBook]()
+    # The cost of a position before the first fill, or after a gap, is not known.
+    begins, allowed = steps.first | (steps.is_gap & ~steps.spot), row_before(steps.tolerance)
+    columns = (
+        steps.chain, begins, steps.start, steps.change, steps.fee, steps.spot, px, allowed,
+    )  # fmt: skip
     fills = list(zip(*(column.tolist() for column in columns), strict=True))
     # A conversion connects chains, so all of them go on in the order of time.
     order = np.argsort(steps.ms, kind="stable") if groups else np.arange(len(steps))
-    books: dict[int, LotBook] = {}
-    last: dict[int, int] = {}
     for place in order.tolist():
-        legs = groups.get(place, [place])
+        legs = groups.get(place) or [place]
         if place != legs[0]:
             continue
         for leg in legs:
-            chain, start, _, _, spot, is_gap, _ = fills[leg]
-            if chain not in last or (is_gap and not spot):
-                # The cost of a position before the first fill, or after a gap, is not known.
-                books.setdefault(chain, LotBook(method)).set_position(start, -1)
+            chain, is_new, start, change, fee, spot, price, rounding = fills[leg]
+            if is_new:
+                books[chain] = LotBook(method, start)
             elif spot:
-                allowed = int(steps.tolerance[last[chain]])
-                parts += _parts(leg, leg, books[chain].set_balance(start, allowed))
-            last[chain] = leg
-        chain, _, change, fee, spot, _, price = fills[place]
+                parts += _parts(leg, leg, books[chain].set_balance(start, rounding))
         book = books[chain]
         if place in groups:
-            changes = [fills[leg][2] for leg in legs]
+            changes = [fills[leg][3] for leg in legs]
             _swap_cost(parts, legs, changes, [books[fills[leg][0]] for leg in legs])
         elif not spot:
             if closed := book.apply_fill(change, price, place):
@@ -181,9 +180,10 @@ def _match_fills(
             parts += _parts(place, place, book.sell_tokens(-change, price), price)
             if fee < 0:
                 book.add_tokens(-fee, 0, place)
+    tails = np.flatnonzero(steps.last).tolist()
     for chain, book in books.items():
         left = [Match(lot, lot.size, lot.cost, None) for lot in book.lots]
-        parts += _parts(last[chain], -1, left)
+        parts += _parts(tails[chain], -1, left)
     return parts
 
 

@@ -90,9 +90,9 @@ def positions(fills: Frame | Fills, sz_decimals: SizeDecimals) -> pd.DataFrame:
     made = {
         **owner_columns(fills, np.arange(len(steps))),
         "time": utc_times(steps.ms),
-        "start_position": steps.sizes(steps.start),
-        "change": steps.sizes(steps.end - steps.start),
-        "position": steps.sizes(steps.end),
+        "start_position": steps.start / steps.scale,
+        "change": (steps.end - steps.start) / steps.scale,
+        "position": steps.end / steps.scale,
         "entry_px": average.entry,
         "px": table.number("px")[steps.rows],
         "closed_pnl": table.number("closed_pnl")[steps.rows],
@@ -166,7 +166,10 @@ def unrealised(
     check_chains(fills, warns=False)
     steps = fills.steps
     places = np.flatnonzero(steps.last & ~steps.spot & (steps.end != 0))
-    size, entry = steps.sizes(steps.end)[places], average_prices(fills, sz_decimals).entry[places]
+    size, entry = (
+        (steps.end / steps.scale)[places],
+        average_prices(fills, sz_decimals).entry[places],
+    )
     mark = np.array([prices.get(coin, np.nan) for coin in steps.coins])[steps.coin[places]]
     made = {
         **owner_columns(fills, places),

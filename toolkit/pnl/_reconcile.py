@@ -330,7 +330,7 @@ def _broken_coins(
         pd.Series(dtype="float64") if held is None or held.empty else held["szi"].dropna()
         for held in (begun, ended)
     )
-    start, end = steps.sizes(steps.start), steps.sizes(steps.end)
+    start, end = steps.start / steps.scale, steps.end / steps.scale
     known, since = (np.append(0, each[:-1])[: len(steps)] for each in (end, steps.ms))
     known[first] = before.reindex(chains.index, fill_value=np.nan if begun is None else 0.0)
     since[first] = 0

@@ -132,7 +132,7 @@ def round_trips(
             f"fills: the fee of a perp fill of {coin} is in {token}, which has no price here. "
             f"Pass prices={{{token!r}: ...}}, or remove such fills"
         )
-    rows, px, fee = legs.rows, table.number("px")[legs.rows], steps.sizes(steps.fee)[legs.step]
+    rows, px, fee = legs.rows, table.number("px")[legs.rows], (steps.fee / steps.scale)[legs.step]
     around = np.where(legs.closes, steps.start[legs.step], steps.end[legs.step])
     opening, closing = (np.where(legs.closes == closes, legs.size, 0.0) for closes in (False, True))
     opened_size = legs.sums(opening - np.where(legs.is_first, fee, 0))

@@ -224,7 +224,7 @@ class _History:
         steps, money, coins = fills.steps, fills.money, fills.table.text("coin")
         bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
         self.cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
-        self.start, self.end = (steps.sizes(units) for units in (steps.start, steps.end))
+        self.start, self.end = (units / steps.scale for units in (steps.start, steps.end))
         self.bases = {coin: coin.partition("/")[0] or coin for coin in coins.present(blank=True)}
         self.bases |= name_pairs(coins.take(money.in_base), fills.tokens.take(money.in_base))[1]
         self.paid = None if funding is None else Table(funding, "funding")
@@ -301,7 +301,9 @@ class _Rows:
             coin, each = steps.coins[steps.coin[head]], np.arange(head, tail + 1)
             before, base = float(history.start[head]), bases[coin]
             if not steps.spot[head]:
-                self._hold(coin, before, steps.ms[each], history.end[each])
+                price = history.fills.collateral_price(coin)
+                perp = _Holding([coin], before, steps.ms[each], history.end[each], price)
+                self.held.append(perp)
                 gaps = steps.ms[each[steps.is_gap[each]]].tolist()
                 self.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
                 opened += abs(before)
@@ -324,11 +326,6 @@ class _Rows:
             opened += self._add_balance(token, place, tokens.get(token))
         self.is_empty = entered is not None and not opened and entered <= min([*begins, entered])
 
-    def _hold(self, coin: str, before: float, ms: Ints, size: Floats) -> None:
-        """Add a perp position."""
-        price = self.history.fills.collateral_price(coin)
-        self.held.append(_Holding([coin], before, ms, size, price))
-
     def _add_funding(self, paid: Table, mine: Ints) -> float:
         """Add payments, and positions that no fill shows; return the size of the latter."""
         coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
@@ -342,7 +339,8 @@ class _Rows:
             rows = rows[np.argsort(ms[rows], kind="stable")]
             size = paid.number("szi")[mine][rows]
             if coin not in shown and not np.isnan(size[0]):
-                self._hold(coin, float(size[0]), ms[rows], size)
+                price = self.history.fills.collateral_price(coin)
+                self.held.append(_Holding([coin], float(size[0]), ms[rows], size, price))
                 opened += abs(float(size[0]))
                 moves = ms[rows[1:]][np.diff(size) != 0].tolist()
                 self.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")

@@ -51,8 +51,9 @@ def average_prices(fills: Fills, sz_decimals: SizeDecimals) -> Average:
     """
     steps, px = fills.steps, fills.table.number("px")[fills.steps.rows]
     decimals = _decimals(steps, sz_decimals)
-    if (key := decimals.tobytes()) in fills.averages:
-        return Average(*fills.averages[key])
+    known: Average | None = fills.averages.get(key := decimals.tobytes())
+    if known is not None:
+        return known
     # The average after a fill is `old * average + new`.
     start, end, change = steps.start, steps.end, np.abs(steps.change)
     opens = (start == 0) | ((start > 0) == (steps.change > 0))
@@ -77,8 +78,8 @@ def average_prices(fills: Fills, sz_decimals: SizeDecimals) -> Average:
     gap = np.where(steps.same_start | steps.spot, 0, steps.gap)
     if steps.spot.any():
         _add_spot(fills, px, entry, expected, gap)
-    fills.averages[key] = (entry, np.round(expected, WEI), steps.sizes(gap))
-    return Average(*fills.averages[key])
+    fills.averages[key] = found = Average(entry, np.round(expected, WEI), gap / steps.scale)
+    return found
 
 
 def expected_2023(fills: Fills, sz_decimals: SizeDecimals) -> Floats:

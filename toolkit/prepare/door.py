@@ -154,13 +154,10 @@ class Table:
     """
 
     def __init__(self, native: Any, what: str, record: str = "") -> None:
-        frame = as_pandas(native, what)
-        # A frame without attrs is quick to read.
-        self._plain, self._columns = pd.DataFrame(frame, copy=False), dict[str, pd.Series]()
-        self.frame = drop_repeated_rows(frame, record or what, what, self.column)
-        if self.frame is not frame:
-            self._plain, self._columns = pd.DataFrame(self.frame, copy=False), {}
+        self.frame = drop_repeated_rows(as_pandas(native, what), record or what, what)
         self.what = what
+        # A frame without attrs is quick to read.
+        self._plain, self._columns = pd.DataFrame(self.frame, copy=False), dict[str, pd.Series]()
         self._numbers: dict[str, Floats] = {}
         self._texts: dict[str, Names] = {}
         self._times: dict[str, Ints] = {}

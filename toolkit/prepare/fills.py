@@ -11,20 +11,20 @@ positions. If fills have no column user, two observations tell them apart:
 """
 
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
-from toolkit.errors import UnnamedAccount, warn_caller
+from toolkit.errors import MissingColumns, UnnamedAccount, warn_caller
 from toolkit.prepare import money, provenance
 from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled
 from toolkit.prepare.money import Collateral, Money, Prices
 from toolkit.prepare.provenance import Owners, account_names
 from toolkit.prepare.roles import Roles, read_roles, warn_missing_directions
-from toolkit.prepare.steps import POSITION_COLUMNS, Steps, check_positions
+from toolkit.prepare.steps import POSITION_COLUMNS, Steps
 
 _AMOUNTS: Final = (
     "volume", "closed_pnl", "fee", "builder_fee", "deployer_fee", "fee_in_cost",
@@ -64,7 +64,7 @@ class Fills:
         self.prices = money.parse_prices(prices) if prices else {}
         self.collateral = {} if meta is None else money.collateral_of_dexes(meta)
         # Size decimals -> what `average_prices` found for them.
-        self.averages: dict[bytes, tuple[Floats, ...]] = {}
+        self.averages: dict[bytes, Any] = {}
 
     def __len__(self) -> int:
         return len(self.table)
@@ -112,8 +112,7 @@ class Fills:
         is_native: Flags = coins.facts(lambda coin: money.is_perp(coin) and ":" not in coin)
         names = [*tokens.values, *(coin.partition("/")[2] for coin in coins.values), ""]
         of_coin = len(tokens.values) + np.arange(len(coins.values))
-        stated = ~in_base & coins.facts(money.is_spot)
-        of_coin[coins.codes[stated]] = tokens.codes[stated]
+        of_coin[coins.codes[~in_base]] = tokens.codes[~in_base]
         codes = np.where(in_base, of_coin[coins.codes], tokens.codes)
         quotes = Names(np.where(is_native, len(names) - 1, codes), names)
         price, fee_price = (
@@ -187,7 +186,7 @@ class Fills:
         if all(map(self.table.has, POSITION_COLUMNS)):
             steps = self.steps
             made = made.iloc[steps.rows].assign(
-                position=steps.sizes(steps.end), gap=steps.sizes(steps.gap)
+                position=steps.end / steps.scale, gap=steps.gap / steps.scale
             )
         return made.reset_index(drop=True)
 
@@ -267,24 +266,35 @@ def check_chains(
 
     - ``warns``: whether to warn of fees and directions that are missing
     - ``outcomes_alone``: as `warn_missing_directions` takes it
+
+    Raise `MissingColumns` if a column of positions is missing, no number, or has gaps, and
+    ValueError if fills without a column user prove that they are of several accounts.
     """
     table = fills.table
-    check_positions(table, needed)
+    table.require(needed)
+    numbers = [name for name in ("px", "sz", "start_position", "closed_pnl") if name in needed]
+    has_fee = "fee" in needed or (table.has("fee") and table.has("fee_token"))
+    table.require_values([*numbers, *["fee"] * has_fee])
+    table.known_ms()
+    sides = table.text("side")
+    wrong = sides.facts(lambda side: side not in ("A", "B"))
+    if wrong.any():
+        example = sides.values[int(sides.codes[wrong][0])] or None
+        raise MissingColumns(
+            f"fills: column side is neither A nor B in {count_text(int(wrong.sum()), 'row')}, for "
+            f"example {example!r}. Correct or remove these rows"
+        )
     if warns:
         money.warn_missing_tokens(table)
         warn_missing_directions(table, outcomes_alone=outcomes_alone)
-    check_one_account(fills)
-
-
-def check_one_account(fills: Fills) -> None:
-    """Raise or warn if fills without a column user seem to be of several accounts.
-
-    Raise ValueError if the fills prove that they are of several accounts.
-    """
-    table = fills.table
     provenance.refuse_several_accounts(table.frame, "fills")
-    if fills.account is not None or (table.has("user") and not table.is_blank("user")):
-        return
+    if fills.account is None and not (table.has("user") and not table.is_blank("user")):
+        _check_one_account(fills)
+
+
+def _check_one_account(fills: Fills) -> None:
+    """Raise or warn if fills without a column user seem to be of several accounts."""
+    table = fills.table
     tid = np.nan_to_num(table.number("tid", 0.0)).astype(np.int64)
     ordered = np.sort(tid)
     if ((ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)).any():

@@ -99,7 +99,7 @@ def is_inside(funding: Table, fills: Fills, period: CoveredPeriod) -> Flags:
     steps = fills.steps
     chain = chains_of(funding, steps)
     heads, tails = np.flatnonzero(steps.first), np.flatnonzero(steps.last)
-    start, end = (np.rint(steps.sizes(units) * _UNITS) for units in (steps.start, steps.end))
+    start, end = (np.rint(units / steps.scale * _UNITS) for units in (steps.start, steps.end))
     before = ms <= steps.ms[heads][chain]
     at = np.where(before, start[heads][chain], end[tails][chain])
     size = np.rint(funding.number("szi", np.nan) * _UNITS)

@@ -15,8 +15,8 @@ since a trade id and a side belong to one account. Other rows without the accoun
 with equal positions have equal payments, and both sides of a transfer have the same ledger update.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -34,65 +34,45 @@ _FOLD: Final = np.int64(-0x61C8864680B583EB)  # odd, so that the product can be 
 _MIX: Final = np.int64(29)
 
 
-class RowIdentity(NamedTuple):
-    """The columns that identify an event of a record.
-
-    - ``needed``: columns that must be equal. A frame that lacks one of them has no identities.
-    - ``also``: further columns that must be equal if the frame has them
-    - ``in_full``: whether all columns must be equal, except nested ones
-    """
-
-    needed: tuple[str, ...]
-    also: tuple[str, ...] = ()
-    in_full: bool = False
-
-
-def _in_full(*needed: str) -> RowIdentity:
-    return RowIdentity(needed, in_full=True)
-
-
-ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
-    "fills": RowIdentity(("tid", "coin", "time", "side", "px", "sz"), ("user", "account", "oid")),
-    "funding": RowIdentity(("coin", "time", "usdc"), ("user", "account", "szi", "funding_rate")),
-    "ledger": _in_full("time", "type", "hash"),
-    "orders": RowIdentity(("oid", "status", "status_timestamp"), ("user", "tx_index")),
-    "samples": RowIdentity(
-        ("coin", "amount_usd", "timestamp"),
-        ("dex", "half_spread_bps", "buy_slippage_bps", "sell_slippage_bps"),
+ROW_IDENTITIES: Final[Mapping[str, tuple[str, str | None]]] = {
+    "fills": ("tid coin time side px sz", "user account oid"),
+    "funding": ("coin time usdc", "user account szi funding_rate"),
+    "ledger": ("time type hash", None),
+    "orders": ("oid status status_timestamp", "user tx_index"),
+    "samples": (
+        "coin amount_usd timestamp", "dex half_spread_bps buy_slippage_bps sell_slippage_bps"
     ),
-    "depth": RowIdentity(
-        ("coin", "timestamp_ms", "bps"), ("dex", "bid_depth_usd", "ask_depth_usd")
-    ),
-    "history": RowIdentity(("week", "net_apr", "gross_apr"), ("validator",)),
-    "positions": RowIdentity(
-        ("user", "coin", "szi"), ("dex", "time", "position_value", "unrealized_pnl")
-    ),
-    "accounts": RowIdentity(("user", "account_value"), ("dex", "time", "cross_account_value")),
-    "snapshot": _in_full("user", "account_value"),
-    "twaps": _in_full("twap_id"),
-    "auctions": _in_full("start_time_seconds", "duration_seconds"),
-    "curve": _in_full("time"),
-    "returns": _in_full("time", "return_"),
-    "completed_trades": _in_full("coin", "position_type", "close_time"),
-    "summary": _in_full("total_pnl", "total_trades"),
-    "trips": _in_full("status", "net", "closed"),
-    "costs": _in_full("day", "volume"),
-    "figures": _in_full("user", "figure", "value"),
-}
-"""Record -> its identity. Fills without a trade id and ledger rows without a hash have none."""
+    "depth": ("coin timestamp_ms bps", "dex bid_depth_usd ask_depth_usd"),
+    "history": ("week net_apr gross_apr", "validator"),
+    "positions": ("user coin szi", "dex time position_value unrealized_pnl"),
+    "accounts": ("user account_value", "dex time cross_account_value"),
+    "snapshot": ("user account_value", None),
+    "twaps": ("twap_id", None),
+    "auctions": ("start_time_seconds duration_seconds", None),
+    "curve": ("time", None),
+    "returns": ("time return_", None),
+    "completed_trades": ("coin position_type close_time", None),
+    "summary": ("total_pnl total_trades", None),
+    "trips": ("status net closed", None),
+    "costs": ("day volume", None),
+    "figures": ("user figure value", None),
+}  # fmt: skip
+"""Record -> the columns that identify an event, and further ones that count if the frame has them.
+
+Both must be equal; None: all columns must be equal, except nested ones. A frame that lacks one of
+the first has no identities, nor have fills without a trade id and ledger rows without a hash.
+"""
 
 
 def drop_repeated_rows(
     native: pd.DataFrame,
     record: str,
     what: str = "",
-    column: Callable[[str], pd.Series] | None = None,
 ) -> pd.DataFrame:
     """Return a pandas frame without repeated rows; warn if rows were removed.
 
     - ``record``: a key of `ROW_IDENTITIES`
     - ``what``: the name of the frame in messages; the record by default
-    - ``column``: returns a column of the frame
 
     Returns the frame itself if no row repeats. The first of equal rows stays, with its index.
 
@@ -104,22 +84,24 @@ def drop_repeated_rows(
     >>> print(caught[0].message)  # doctest: +ELLIPSIS
     fills: 1 of 2 rows repeats another row (the same tid, coin, time, side, px, sz)...
     """
-    identity = ROW_IDENTITIES.get(record)
-    if identity is None or any(name not in native.columns for name in identity.needed):
+    needed, also = ROW_IDENTITIES.get(record, ("", None))
+    if not needed or not set(needed.split()) <= set(native.columns):
         return native
-    column = column or native.__getitem__
-    names = [*identity.needed, *(name for name in identity.also if name in native.columns)]
-    if identity.in_full:
-        names = [name for name in native.columns if not _is_nested(column(name))]
+    # Without attrs, which pandas copies at each step.
+    plain = pd.DataFrame(native, copy=False)
+    if also is None:
+        names = [name for name in plain.columns if not _is_nested(plain[name])]
+    else:
+        names = [*needed.split(), *(name for name in also.split() if name in plain.columns)]
     rows = np.arange(len(native))
     if record == "ledger":
-        hashes = column("hash")
+        hashes = plain["hash"]
         rows = rows[(hashes.notna() & (hashes != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)]
     # Rows whose numbers and times are those of another row; most frames have each trade once.
     for compared in ([["tid"]] if record == "fills" else []) + [names]:
         keys = np.zeros(len(native), dtype=np.int64)
         for name in compared:
-            if (bits := _number_bits(column(name))) is None:
+            if (bits := _number_bits(plain[name])) is None:
                 continue
             rows = rows[bits[rows] != 0] if compared == ["tid"] else rows
             keys ^= bits
@@ -132,8 +114,7 @@ def drop_repeated_rows(
         rows = rows[np.isin(keys[rows], again)]
     suspect = np.zeros(len(native), dtype=bool)
     suspect[rows] = True
-    # Without attrs, which pandas copies at each step.
-    found = pd.DataFrame(native, copy=False).loc[suspect, names].reset_index(drop=True)
+    found = plain.loc[suspect, names].reset_index(drop=True)
     owners = [name for name in ACCOUNT if name in names]
     for name in owners:
         found[name] = found[name].astype("str").str.lower()

@@ -20,8 +20,6 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.display import count_text
-from toolkit.errors import MissingColumns
 from toolkit.prepare.door import NO_TIME, Table, filled
 from toolkit.prepare.groups import row_before, starts_group
 from toolkit.prepare.money import is_outcome, is_perp
@@ -116,27 +114,6 @@ class Steps:
         users, coins = (codes[self.heads].tolist() for codes in (self.user, self.coin))
         pairs = zip(users, coins, strict=True)
         return {(self.users[u], self.coins[c]): n for n, (u, c) in enumerate(pairs)}
-
-    def sizes(self, units: Ints) -> Floats:
-        """Return sizes in units of the coin."""
-        return np.asarray(units / self.scale)
-
-
-def check_positions(table: Table, needed: tuple[str, ...] = POSITION_COLUMNS) -> None:
-    """Raise `MissingColumns` if a column of positions is missing, no number, or has gaps."""
-    table.require(needed)
-    numbers = [name for name in ("px", "sz", "start_position", "closed_pnl") if name in needed]
-    has_fee = "fee" in needed or (table.has("fee") and table.has("fee_token"))
-    table.require_values([*numbers, *["fee"] * has_fee])
-    table.known_ms()
-    sides = table.text("side")
-    wrong = sides.facts(lambda side: side not in ("A", "B"))
-    if wrong.any():
-        example = sides.values[int(sides.codes[wrong][0])] or None
-        raise MissingColumns(
-            f"fills: column side is neither A nor B in {count_text(int(wrong.sum()), 'row')}, for "
-            f"example {example!r}. Correct or remove these rows"
-        )
 
 
 def grid(values: Floats, heads: Ints, coins: Sequence[str], most: int = WEI) -> Floats:

@@ -50,7 +50,7 @@ def compare_funding(fills: "Frame | prepare.Fills", funding: Frame, end_ms: int)
     covers n hours (docs/live_service.md, section 5); its size is that of the last hour.
     """
     steps, table = prepare.fills(fills).steps, Table(funding, "funding")
-    position = np.where(steps.spot, 0.0, np.rint(_UNITS * steps.sizes(steps.end)))
+    position = np.where(steps.spot, 0.0, np.rint(_UNITS * (steps.end / steps.scale)))
     until = np.where(steps.last, end_ms, np.roll(steps.ms, -1)) // HOUR
     spans, size = payment_spans(table), np.rint(_UNITS * table.number("szi", np.nan))
     row = np.repeat(np.arange(len(table)), spans)
