@@ -204,23 +204,22 @@ def _compare_fields(
             yield Deviation("unknown", place, path + name)
             continue
         field = fields[name]
-        if item is not None and not field.may_be_unreadable and field.has_records:
-            yield from _compare(field.type, item, numbers, f"{path}{name}.")
+        has_records = item is not None and field.has_records
+        found = list(_compare(field.type, item, numbers, f"{path}{name}.")) if has_records else []
         wanted = _value_type(field, numbers, LIBERAL)
         is_number = field.kind.family == "number" or field.may_be_unreadable
         if is_number and wanted is str and type(item) in (int, Decimal):
-            yield Deviation("rewritten", place, path + name)
+            found.append(Deviation("rewritten", place, path + name))
             value[name] = str(item)
         if item is not None and field.may_be_unreadable:
-            inside = _compare(field.type, item, numbers, f"{path}{name}.")
-            deviations = list(inside) if field.has_records else []
+            text = encode(value[name])
             try:
-                msgspec.json.decode(encode(value[name]), type=wanted, strict=False)
-                yield from deviations
+                msgspec.json.decode(text, type=wanted, strict=False)
             except (*_UNREADABLE, OverflowError):
-                plain = msgspec.json.decode(encode(value[name]))
-                yield Deviation("unreadable", place, path + name, value=plain)
+                plain = msgspec.json.decode(text)
+                found = [Deviation("unreadable", place, path + name, value=plain)]
                 value[name] = None
+        yield from found
 
 
 @functools.cache

@@ -196,27 +196,21 @@ def table_columns(table: Table) -> tuple[Field, ...]:
 def drop_beyond_fields(value: Any) -> Any:
     """Return a record, or a collection of records, without fields beyond the specification.
 
-    A value without such fields is returned itself, not a copy.
-
     >>> from toolkit.contract.records import Delegation
     >>> row = Delegation(validator="0x1", amount="1.5", locked_until_timestamp=0)
     >>> drop_beyond_fields(row) is row
     True
     """
     if isinstance(value, Record):
-        changes = {}
-        for name, is_beyond in _fields_to_drop(type(value)):
-            old = getattr(value, name)
-            if (new := UNSET if is_beyond else drop_beyond_fields(old)) is not old:
-                changes[name] = new
+        changes = {
+            name: UNSET if is_beyond else drop_beyond_fields(getattr(value, name))
+            for name, is_beyond in _fields_to_drop(type(value))
+        }
         return msgspec.structs.replace(value, **changes) if changes else value
     if isinstance(value, list | tuple):
-        items = [drop_beyond_fields(item) for item in value]
-        is_same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if is_same else type(value)(items)
+        return type(value)(map(drop_beyond_fields, value))
     if isinstance(value, Mapping):
-        entries = {key: drop_beyond_fields(item) for key, item in value.items()}
-        return value if all(entries[key] is value[key] for key in value) else entries
+        return {key: drop_beyond_fields(item) for key, item in value.items()}
     return value
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import reprlib
 import typing
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -86,13 +87,14 @@ def read_record(record: type[R], text: bytes) -> R:
     return build_record(record, json.loads(text))  # also numbers that are too large for msgspec
 
 
-def check_values(record: Record) -> None:
+def check_values(record: Record, place: str = "") -> None:
     """Raise ValueError if a value of a recorded row is not valid.
 
     The types of a record do not check that text is a number, that a whole number is in range, and
     that a key field exists. This function does, for nested records too.
 
     - ``record``: the record of a recorded row
+    - ``place``: where the record is in its row, for the message
 
     Raise ValueError if a value is not valid; the message names the field and the value.
 
@@ -103,30 +105,25 @@ def check_values(record: Record) -> None:
     ValueError: amount: 'abc' is not a number
     """
     for field in record_fields(type(record)):
-        value = getattr(record, field.path)
+        value, wire = getattr(record, field.path), place + field.wire
         if field.key and (value is None or value is UNSET):
-            raise ValueError(f"{field.wire}: this key field is missing, so the row cannot be used")
-        if isinstance(value, str):
-            if field.kind.family == "number" and not _NUMBER.fullmatch(value):
-                raise ValueError(f"{field.wire}: {reprlib.repr(value)} is not a number")
-        elif isinstance(value, int):
-            if not -_WHOLE_LIMIT <= value < _WHOLE_LIMIT:
-                raise ValueError(f"{field.wire}: {reprlib.repr(value)} is out of range")
-        else:
-            _check_nested(field.wire, value)
+            raise ValueError(f"{wire}: this key field is missing, so the row cannot be used")
+        is_number = field.kind.family == "number" and isinstance(value, str)
+        if is_number and not _NUMBER.fullmatch(value):
+            raise ValueError(f"{wire}: {reprlib.repr(value)} is not a number")
+        if isinstance(value, int) and not -_WHOLE_LIMIT <= value < _WHOLE_LIMIT:
+            raise ValueError(f"{wire}: {reprlib.repr(value)} is out of range")
+        for inner_place, inner in _nested_records(wire, value):
+            check_values(inner, f"{inner_place}.")
 
 
-def _check_nested(wire: str, value: Any) -> None:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for at, item in enumerate(value):
-            _check_nested(f"{wire}[{at}]", item)
-    elif isinstance(value, Record):
-        try:
-            check_values(value)
-        except ValueError as error:
-            raise ValueError(f"{wire}.{error}") from error
+def _nested_records(place: str, value: Any) -> Iterator[tuple[str, Record]]:
+    """Yield the records in a value, each with its place."""
+    if isinstance(value, Record):
+        yield place, value
+    items = value.values() if isinstance(value, dict) else value
+    for at, item in enumerate(items if isinstance(value, dict | list | tuple) else ()):
+        yield from _nested_records(f"{place}[{at}]", item)
 
 
 @functools.lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -43,9 +43,26 @@ def cached_store(path: Path, build: Callable[[Path], Store], on_wait: Callable[[
     """
     if store := _open_cached(path):
         return store
+    from filelock import FileLock, Timeout
+
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _build_lock(path, on_wait):
+    # The lock only saves work. A finished file replaces the old one in one step, so two builds at
+    # the same time do no harm. The build goes on without a lock if the file system has none, or if
+    # the owner of the lock has stopped. The system releases the lock if its owner dies.
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    with contextlib.suppress(Timeout, NotImplementedError):
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            on_wait()
+            lock.acquire(timeout=_HOUR)
+    try:
         store = _open_cached(path, warns=True) or build(path)
+    finally:
+        if lock.is_locked:
+            # Remove the file before the release: the next process creates a new one.
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
     with contextlib.suppress(FileNotFoundError):  # another process removes files, too
         stores = [file for file in path.parent.glob("*.db") if file != path]
         stores.sort(key=lambda file: file.stat().st_mtime, reverse=True)
@@ -73,29 +90,3 @@ def _open_cached(path: Path, *, warns: bool = False) -> Store | None:
     with contextlib.suppress(OSError):
         os.utime(path)  # the stores that were not used for the longest time are removed first
     return store
-
-
-@contextlib.contextmanager
-def _build_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Lock the build of a file; the system releases the lock if its owner dies.
-
-    The lock only saves work. A finished file replaces the old one in one step, so two builds at
-    the same time do no harm. The build goes on without a lock if the file system has none, or if
-    the owner of the lock has stopped.
-    """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
-    with contextlib.suppress(Timeout, NotImplementedError):
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            on_wait()
-            lock.acquire(timeout=_HOUR)
-    try:
-        yield
-    finally:
-        if lock.is_locked:
-            # Remove the file before the release: the next process creates a new one.
-            Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
