@@ -275,10 +275,7 @@ def _decoder_struct(
     extras = {f"extra_{number}": wire for number, (owner, wire) in places if owner is record}
     return msgspec.defstruct(
         record.__name__,
-        [
-            *fields,
-            *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in extras),
-        ],
+        [*fields, *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in extras)],
         rename={field.path: field.wire for field in record_fields(record)} | extras,
         namespace={"__extras__": extras},
         kw_only=True,

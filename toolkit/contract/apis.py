@@ -179,10 +179,7 @@ class Api:
 SERVICE: Final = Api(
     "hydromancer",
     "the query service",
-    {
-        "mainnet": "https://api.hydromancer.xyz",
-        "testnet": "https://api-testnet.hydromancer.xyz",
-    },
+    {"mainnet": "https://api.hydromancer.xyz", "testnet": "https://api-testnet.hydromancer.xyz"},
     has_keys=True,
     usd_per_token=300 / 500_000,  # and 60 / 100,000 for further ones: the same
 )
@@ -191,10 +188,7 @@ SERVICE: Final = Api(
 EXCHANGE: Final = Api(
     "hyperliquid",
     "the exchange's own API",
-    {
-        "mainnet": "https://api.hyperliquid.xyz",
-        "testnet": "https://api.hyperliquid-testnet.xyz",
-    },
+    {"mainnet": "https://api.hyperliquid.xyz", "testnet": "https://api.hyperliquid-testnet.xyz"},
     has_keys=False,
     points_per_minute=1_200,
     changes=_EXCHANGE,

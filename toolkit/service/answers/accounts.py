@@ -8,12 +8,7 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
-from toolkit.contract.records import (
-    ClearinghouseState,
-    LendInterest,
-    MarginSummary,
-    ValidatorWeek,
-)
+from toolkit.contract.records import ClearinghouseState, LendInterest, MarginSummary, ValidatorWeek
 from toolkit.errors import ServiceDown
 from toolkit.service.answer_documents import state_key
 from toolkit.service.handler_messages import CheckedRequest

@@ -196,11 +196,7 @@ def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list
 
 
 def _aggregated_page(
-    store: Store,
-    request: CheckedRequest,
-    rows: Iterator[tuple[Any, ...]],
-    omitted: str,
-    limit: int,
+    store: Store, request: CheckedRequest, rows: Iterator[tuple[Any, ...]], omitted: str, limit: int
 ) -> bytes:
     """Return the first rows after the cursor, out of the aggregated fills of each millisecond."""
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(StoredFill).decode

@@ -65,9 +65,7 @@ def predicted_fundings(store: Store, request: CheckedRequest) -> bytes:
     for asset, context in zip(meta.universe, contexts, strict=True):
         if asset.is_delisted is not True:
             own = records.PredictedFunding(
-                funding_rate=context.funding,
-                next_funding_time=next_hour,
-                funding_interval_hours=1,
+                funding_rate=context.funding, next_funding_time=next_hour, funding_interval_hours=1
             )
             rows.append((asset.name, [("BinPerp", None), ("HlPerp", own), ("BybitPerp", None)]))
     return encode(rows)
