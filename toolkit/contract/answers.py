@@ -12,7 +12,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Final, get_args, get_origin
 
@@ -27,7 +27,7 @@ from toolkit.contract.field_deviations import (
     report_deviations,
 )
 from toolkit.contract.fields import Field, is_record, record_fields, table_columns
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import Headers, Operation, Parameters
 from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error
 from toolkit.contract.rows import COMPOSED_ROWS, OTHER_FORMS, ROW_FUNCTIONS, ComposedRows
@@ -69,11 +69,11 @@ def encode_error(message: str) -> bytes:
 def decode(
     operation: Operation,
     status: int,
-    headers: Mapping[str, str],
+    headers: Headers,
     content: bytes,
     *,
     numbers: Numbers = "text",
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
 ) -> Any:
     """Return the decoded answer of a response.
 
@@ -132,7 +132,7 @@ def decode(
     return answer
 
 
-def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
+def answer_type(operation: Operation, parameters: Parameters) -> Any:
     """Return the Python type of the answer to a request.
 
     - ``operation``: the operation of the request
@@ -144,7 +144,7 @@ def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
 
 
 def answer_rows(
-    operation: Operation, answer: Any, parameters: Mapping[str, Any]
+    operation: Operation, answer: Any, parameters: Parameters
 ) -> tuple[Sequence[Any], ...]:
     """Return the rows of an answer: one sequence for each table of the operation.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from toolkit.contract.operations import START, Operation
+from toolkit.contract.operations import START, Operation, Parameters
 from toolkit.errors import unsent
 
 _LISTS: Final = {"most_rows": 500, "row_points": 20}
@@ -151,7 +151,7 @@ class Api:
         return content
 
     def adapt_call(
-        self, operation: Operation, parameters: Mapping[str, Any]
+        self, operation: Operation, parameters: Parameters
     ) -> tuple[Operation, dict[str, Any]]:
         """Return the row of an operation as this API has it, and the parameters that it has.
 

@@ -22,6 +22,12 @@ ParameterKind = Literal[
 ]  # fmt: skip
 Paging = Literal["none", "cursor", "open cursor", "forward", "backward", "windows"]
 
+Parameters = Mapping[str, Any]
+"""The parameters of a request by their names, in Python or on the wire."""
+
+Headers = Mapping[str, str]
+"""The headers of an answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -202,7 +208,7 @@ class Operation:
         """The name of the fetch function."""
         return self.name or snake_case(self.view or self.type)
 
-    def subject_of(self, parameters: Mapping[str, Any]) -> str:
+    def subject_of(self, parameters: Parameters) -> str:
         """Return the subject of an answer: an account, a builder, or a coin and an amount.
 
         Examples

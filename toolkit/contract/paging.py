@@ -24,11 +24,11 @@ import itertools
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import Operation, Parameters
 from toolkit.contract.requests import INTERVALS, filters_of, make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 from toolkit.times import LAST_MS, to_iso, to_ms
@@ -37,6 +37,9 @@ RowKey = tuple[Any, ...]
 """The values that order a row and make up its cursor."""
 
 PageT = TypeVar("PageT")
+
+Ask = Callable[[Parameters], tuple[PageT, Sequence[Any]]]
+"""What sends a request, and returns a page and its rows."""
 
 # ASSUMED: If the page size is not known, further rows may follow a page of 500 rows or more.
 UNKNOWN_LIMIT: Final = 500
@@ -73,8 +76,8 @@ class CertainRows(Generic[PageT]):
 
 def read_pages(
     operation: Operation,
-    parameters: Mapping[str, Any],
-    ask: Callable[[Mapping[str, Any]], tuple[PageT, Sequence[Any]]],
+    parameters: Parameters,
+    ask: Ask[PageT],
     *,
     asked_ms: int = LAST_MS,
     confirm_end: bool | None = None,
@@ -147,7 +150,7 @@ def read_pages(
 
 
 def time_windows(
-    operation: Operation, parameters: Mapping[str, Any], asked_ms: int
+    operation: Operation, parameters: Parameters, asked_ms: int
 ) -> list[tuple[int, int]]:
     """Return the ranges of time, both ends inclusive, in which an operation is requested."""
     start, end = max(parameters["start"], _FIRST_MS), parameters["end"]
@@ -160,7 +163,7 @@ def time_windows(
     ]
 
 
-def first_kept_ms(operation: Operation, parameters: Mapping[str, Any], asked_ms: int) -> int | None:
+def first_kept_ms(operation: Operation, parameters: Parameters, asked_ms: int) -> int | None:
     """Return the begin of the intervals that the service keeps; None if it has all requested ones.
 
     An interval without trades may have no row, but counts for the latest ones that are kept.
@@ -173,8 +176,8 @@ def first_kept_ms(operation: Operation, parameters: Mapping[str, Any], asked_ms:
 
 def _read_windows(
     operation: Operation,
-    parameters: Mapping[str, Any],
-    ask: Callable[[Mapping[str, Any]], tuple[PageT, Sequence[Any]]],
+    parameters: Parameters,
+    ask: Ask[PageT],
     asked_ms: int,
     max_rows: int | None,
 ) -> Iterator[CertainRows[PageT]]:
@@ -218,13 +221,13 @@ class _Place:
     - ``tail``: the keys of the rows after it, which were not certain: they have to come again
     """
 
-    def __init__(self, operation: Operation, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, operation: Operation, parameters: Parameters) -> None:
         self.operation, self.request = operation, dict(parameters)
         cursor = parameters.get("cursor")
         self.last: RowKey | None = parse_cursor(operation, cursor) if cursor else None
         self.held: dict[RowKey, float] = {self.last: math.inf} if self.last else {}
         self.tail: list[RowKey] = []
-        self._sent: list[Mapping[str, Any]] = []
+        self._sent: list[Parameters] = []
         self._has_cursors = operation.paging in ("cursor", "open cursor")
         self._is_inclusive = False
 
@@ -381,7 +384,7 @@ def check_row_order(operation: Operation, keys: list[RowKey]) -> None:
             )
 
 
-def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[RowKey]) -> None:
+def check_range(operation: Operation, parameters: Parameters, keys: list[RowKey]) -> None:
     """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
 
     The rows of the cursor itself may come again.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES, native_form
-from toolkit.contract.operations import Operation, Parameter
+from toolkit.contract.operations import Operation, Parameter, Parameters
 from toolkit.errors import BadRequest, unsent
 from toolkit.times import DAY, HOUR, LAST_MS, MINUTE, SECOND, WEEK, whole_number
 
@@ -50,7 +50,7 @@ _WHOLE_LIMIT = 2**53
 _NUMBER_KINDS = ("whole", "time", "usd", "order")
 
 
-def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def request_body(operation: Operation, parameters: Parameters) -> dict[str, Any]:
     """Return the request body of an operation; `check_request` checks its values.
 
     - ``operation``: the operation
@@ -78,9 +78,7 @@ def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[st
     return request
 
 
-def request_points(
-    operation: Operation, request: Mapping[str, Any], dexes: int = DEXES_AT_MOST
-) -> int:
+def request_points(operation: Operation, request: Parameters, dexes: int = DEXES_AT_MOST) -> int:
     """Return the points that a request costs.
 
     - ``operation``: the operation of the request
@@ -116,7 +114,7 @@ def row_points(operation: Operation, rows: int) -> int:
     return -(-rows // operation.row_points) if operation.row_points else 0
 
 
-def filters_of(operation: Operation, parameters: Mapping[str, Any]) -> list[str]:
+def filters_of(operation: Operation, parameters: Parameters) -> list[str]:
     """Return the names of the optional parameters that change which rows an answer has.
 
     >>> from toolkit.contract.operations import OPERATIONS
@@ -162,7 +160,7 @@ def is_address(text: str) -> bool:
     return _ADDRESS.fullmatch(text) is not None
 
 
-def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
+def check_request(operation: Operation, request: Parameters) -> dict[str, Any]:
     """Check the request body of an operation as the service does, and return its parameters.
 
     Fields that the operation does not have are ignored.
@@ -359,7 +357,7 @@ _CHECKS: Final[dict[str, Callable[[Parameter, Any], Any]]] = {
 }
 
 
-def _check_combination(type: str, checked: Mapping[str, Any]) -> None:
+def _check_combination(type: str, checked: Parameters) -> None:
     """Check parameters that depend on each other."""
     if type == "batchClearinghouseStates" and checked["dex"] == ALL_DEXES:
         if (count := len(checked["users"])) > 100:

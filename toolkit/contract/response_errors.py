@@ -9,13 +9,12 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
 from toolkit import errors
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import Headers, Operation
 from toolkit.errors import AnswerInvalid, RateLimited, ServiceDown, ServiceError
 
 _ERRORS: Final[dict[int, type[ServiceError]]] = {
@@ -63,7 +62,7 @@ _CODE_HINTS: Final[dict[int, str]] = {
 
 
 def response_error(
-    operation: Operation, status: int, headers: Mapping[str, str], content: bytes
+    operation: Operation, status: int, headers: Headers, content: bytes
 ) -> ServiceError:
     """Return the error for a response with an error status.
 
@@ -99,9 +98,7 @@ def response_error(
     )
 
 
-def error_in_answer(
-    operation: Operation, headers: Mapping[str, str], content: bytes
-) -> ServiceError | None:
+def error_in_answer(operation: Operation, headers: Headers, content: bytes) -> ServiceError | None:
     """Return the error of an object with status 200 that has only an error message, else None.
 
     No record has a field ``error``, so such an object would become a row of missing values.
@@ -124,7 +121,7 @@ def error_in_answer(
     return error_type(message, status=200, operation=operation.type, retry_after=retry_after)
 
 
-def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:
+def check_no_web_page(operation: Operation, headers: Headers, content: bytes) -> None:
     """Raise AnswerInvalid if an answer with status 200 is a web page."""
     if _is_web_page(content):
         sender = _sender_name(headers)
@@ -135,9 +132,7 @@ def check_no_web_page(operation: Operation, headers: Mapping[str, str], content:
         )
 
 
-def _gateway_message(
-    status: int, headers: Mapping[str, str], content: bytes
-) -> tuple[str, str | None]:
+def _gateway_message(status: int, headers: Headers, content: bytes) -> tuple[str, str | None]:
     """Return what a gateway answered instead of the service, and what to do about it.
 
     The text is empty if the service itself answered. The hint is None if the usual one of the
@@ -173,7 +168,7 @@ def _is_web_page(content: bytes) -> bool:
     return content[:1_000].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
 
 
-def _sender_name(headers: Mapping[str, str]) -> str:
+def _sender_name(headers: Headers) -> str:
     """Return the server in the headers, and the ray id that Cloudflare's support needs."""
     texts = (headers.get(name, "") for name in ("server", "cf-ray"))
     server, ray = (text[:_HEADER_LETTERS] if text.isprintable() else "" for text in texts)
@@ -213,7 +208,7 @@ def _clean_text(text: str, most: int = _BODY_LETTERS) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-def _stated_wait(headers: Mapping[str, str]) -> float | None:
+def _stated_wait(headers: Headers) -> float | None:
     """Return the seconds of a Retry-After header; None if there are none.
 
     A date counts from the date of the answer, so that the clock of this machine does not matter.

@@ -4,13 +4,14 @@ Most operations answer with a list of records, which are the rows. Every other o
 function here that makes the rows of its answer.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from toolkit.contract import records as r
 from toolkit.contract.dexes import coin_dex, dex_name_in
+from toolkit.contract.operations import Parameters
 from toolkit.errors import AnswerInvalid
 
 Rows = tuple[Sequence[Any] | None, ...]
@@ -41,19 +42,19 @@ def _row(record: type[r.Record], *parts: Any, **values: Any) -> tuple[Any, tuple
     return record(**values), parts
 
 
-def _depth_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _depth_rows(answer: Any, _: Parameters) -> Pairs:
     for market in answer.data:
         for level in market.levels or ():
             yield _row(r.DepthRow, level, market, answer)
 
 
-def _margin_table_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _margin_table_rows(answer: Any, _: Parameters) -> Pairs:
     for number, table in answer.margin_tables or ():
         for at, tier in enumerate((table and table.margin_tiers) or ()):
             yield _row(r.MarginTierRow, tier, table, answer, margin_table_id=number, tier=at)
 
 
-def _context_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _context_rows(answer: Any, _: Parameters) -> Pairs:
     meta, contexts = answer[0], answer[1] or []
     if len(meta.universe) != len(contexts):
         raise AnswerInvalid(
@@ -66,14 +67,14 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
         yield _row(r.ContextRow, asset, meta, asset=row, context=context)
 
 
-def _limit_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _limit_rows(answer: Any, _: Parameters) -> Rows:
     if answer is None:
         return [], []
     coins = [r.CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap or ()]
     return [answer], coins
 
 
-def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+def _batch_state_rows(answer: Any, parameters: Parameters) -> Rows:
     states = list(_states_by_dex(answer, parameters))
     accounts = ComposedRows(
         _row(r.AccountRow, state, answer, user=user, dex=dex, margin_summary=_summary(state))
@@ -87,7 +88,7 @@ def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     return accounts, positions, [r.FailedRow(user=user) for user in answer.failed_wallets or ()]
 
 
-def _states_by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _states_by_dex(answer: Any, parameters: Parameters) -> Iterator[tuple[str, str, Any]]:
     for user, state in answer.successful_states:
         if isinstance(state, dict):
             for dex, dex_state in state.items():
@@ -115,25 +116,25 @@ _NO_STATE, _NO_SPOT_STATE, _NO_SUMMARY = (
 )
 
 
-def _borrow_lend_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _borrow_lend_rows(answer: Any, _: Parameters) -> Rows:
     pairs = answer.token_to_state or ()
     return [answer], [r.TokenRow(token_index=index, state=state) for index, state in pairs]
 
 
-def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+def _state_rows(answer: Any, parameters: Parameters) -> Rows:
     states: Any = [(parameters.get("user"), answer)]
     batch = r.BatchStates(successful_states=states, failed_wallets=[])
     return _batch_state_rows(batch, parameters)[:2]
 
 
-def _portfolio_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+def _portfolio_state_rows(answer: Any, parameters: Parameters) -> Rows:
     mode = ComposedRows([_row(r.ModeRow, answer, user=parameters.get("user"))])
     spot = answer.spot_clearinghouse_state
     balances = [] if spot is None else ComposedRows(_balance_rows(spot, parameters))
     return mode, *_state_rows(answer.clearinghouse_state, parameters), balances
 
 
-def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _spot_context_rows(answer: Any, _: Parameters) -> Rows:
     meta, contexts = answer
     # Joined by name. A state without a market does not count.
     states = {context.coin: context for context in contexts or () if context is not None}
@@ -144,24 +145,24 @@ def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return markets, meta.tokens
 
 
-def _predicted_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _predicted_rows(answer: Any, _: Parameters) -> Pairs:
     for coin, venues in answer:
         for venue, next in venues or ():
             parts = () if next is None else (next,)
             yield _row(r.PredictedFundingRow, *parts, coin=coin, venue=venue)
 
 
-def _book_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _book_rows(answer: Any, _: Parameters) -> Pairs:
     for side, levels in zip("BA", (answer and answer.levels) or (), strict=False):
         for place, level in enumerate(levels or (), 1):
             yield _row(r.BookLevelRow, level, answer, side=side, level=place)
 
 
-def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _balance_rows(answer: Any, _: Parameters) -> Pairs:
     return ((balance, (answer,)) for balance in answer.balances or ())
 
 
-def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _sub_account_rows(answer: Any, _: Parameters) -> Pairs:
     for account in answer or ():
         by_dex = dict(account.dex_to_clearinghouse_state or ())
         state = account.clearinghouse_state or by_dex.get("")  # on the native dex
@@ -172,7 +173,7 @@ def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
         yield _row(r.SubAccountRow, account, account_value=value, spot_usdc=cash)
 
 
-def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
+def _portfolio_rows(answer: Any, _: Parameters) -> Pairs:
     for period, history in answer:
         pnl_at = dict((history and history.pnl_history) or ())
         for time, value in (history and history.account_value_history) or ():
@@ -180,14 +181,14 @@ def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Pairs:
             yield _row(r.PortfolioRow, history, **own)
 
 
-def _vault_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+def _vault_rows(answer: Any, parameters: Parameters) -> Rows:
     if answer is None:
         return [], [], []
     history = ComposedRows(_portfolio_rows(answer.portfolio or (), parameters))
     return [answer], history, answer.followers or ()
 
 
-COMPOSED_ROWS: Final[dict[str, Callable[[Any, Mapping[str, Any]], Pairs]]] = {
+COMPOSED_ROWS: Final[dict[str, Callable[[Any, Parameters], Pairs]]] = {
     "currentDepth": _depth_rows,
     "meta": lambda answer, _: (_row(r.MetaRow, asset, answer) for asset in answer.universe),
     "marginTables": _margin_table_rows,
@@ -201,7 +202,7 @@ COMPOSED_ROWS: Final[dict[str, Callable[[Any, Mapping[str, Any]], Pairs]]] = {
 }
 """Type of operation, or name of a view -> what yields the rows of its table, and their parts."""
 
-ROW_FUNCTIONS: Final[dict[str, Callable[[Any, Mapping[str, Any]], Rows]]] = {
+ROW_FUNCTIONS: Final[dict[str, Callable[[Any, Parameters], Rows]]] = {
     "perpDexLimits": _limit_rows,
     "batchClearinghouseStates": _batch_state_rows,
     "borrowLendUserState": _borrow_lend_rows,

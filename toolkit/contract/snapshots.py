@@ -32,7 +32,7 @@ from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 
 if TYPE_CHECKING:
-    from toolkit.contract.operations import Operation
+    from toolkit.contract.operations import Headers, Operation
 
 LIMIT: Final = 1 << 30
 """The default limit of the bytes that the snapshots of one answer may have, decompressed."""
@@ -47,7 +47,7 @@ _WORD: Final = struct.Struct("<I")
 _encoder: Final = msgspec.msgpack.Encoder(decimal_format="number")
 
 
-def open_envelope(headers: Mapping[str, str], content: bytes, limit: int) -> Iterator[memoryview]:
+def open_envelope(headers: "Headers", content: bytes, limit: int) -> Iterator[memoryview]:
     """Yield the MessagePack of each snapshot of an answer.
 
     - ``headers``: HTTP headers, names in any case
@@ -172,7 +172,7 @@ _VALUES: Final[Any] = msgspec.msgpack.Decoder(
 
 
 def decode_snapshots(
-    operation: "Operation", headers: Mapping[str, str], content: bytes, *, limit: int = LIMIT
+    operation: "Operation", headers: "Headers", content: bytes, *, limit: int = LIMIT
 ) -> dict[str, Any]:
     """Return the columns of the snapshots of an answer.
 
