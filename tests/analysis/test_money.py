@@ -42,7 +42,8 @@ def test_amounts_of_each_token_by_hand():
     assert made.fee_in_cost.tolist() == [0, 0, 1.5, -8, 0, 0, 0, 0, 0, 0]
     assert places(made.is_at_par) == [3, 4, 5, 6, 7]
     assert places(made.is_unpriced) == [1]
-    assert prepare.fills(fills()).tokens_at_par() == ["USDE", "USDH"]
+    rebate = fills().assign(coin="PURR/USDH")[3:4]  # its name states the quote token
+    assert prepare.fills(pd.concat([fills(), rebate])).tokens_at_par() == ["USDE", "USDH"]
 
 
 def test_prices_convert_every_amount():

@@ -307,7 +307,8 @@ def _measure_fills(fills: Fills, *, warns: bool) -> dict[str, Floats | Flags]:
     trading, gain = usd.fee - usd.builder_fee - usd.deployer_fee, usd.closed_pnl - usd.fee
     px, sz, closed, fee = (np.isnan(table.number(n)) for n in ("px", "sz", "closed_pnl", "fee"))
     missing = px | sz | closed | fee
-    perp, outcome = (coins.facts(kind) for kind in (money.is_perp, money.is_outcome))
+    perp, spot = (coins.facts(kind) for kind in (money.is_perp, money.is_spot))
+    outcome = ~(perp | spot)
     if warns:
         if fills.prices:
             money.warn_unused_prices(fills.prices, table, fills.collateral)

@@ -219,7 +219,7 @@ class Legs:
         flip = (closing > 0) & (opening > 0) & alive
         lost = (closing > 0) & ~alive  # a rest of rounding, which no trip has
 
-        step = np.repeat(np.arange(len(steps)), 1 + flip)
+        step = np.repeat(np.arange(len(start)), 1 + flip)
         is_first = starts_group(step)
         head = ~is_first | (begins | ~alive)[step]
         if lost.any():
@@ -237,7 +237,7 @@ class Legs:
         self.opened = opened = ~(begins[at] & is_first[heads])
         self.closed = closed = closes[tails] & ((end[tail] == 0) | flip[tail])
         # What happens between the last fill of a trip and the next one of its chain.
-        after = np.minimum(tail + 1, max(len(steps) - 1, 0))
+        after = np.minimum(tail + 1, max(len(start) - 1, 0))
         ends_in_gap = ~steps.last[tail] & gap[after] & ~closed
         left = ends_in_gap & spot[at] & (start[after] == 0)
         inner = gap[step] & is_first & ~head

@@ -156,7 +156,7 @@ class Fills:
     def tokens_at_par(self) -> list[str]:
         """Return the tokens other than USDC that count at par."""
         tokens, codes = self.money.tokens, self.money.tokens.codes[self.money.is_at_par]
-        return sorted(tokens.values[code] for code in np.unique(codes).tolist())
+        return sorted({tokens.values[code] for code in np.unique(codes).tolist()})
 
     @cached_property
     def roles(self) -> Roles:
