@@ -10,8 +10,6 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from toolkit.installation import explain_missing
 
-__all__ = ["MAX_SHEET_ROWS", "Download", "downloads", "write_csv", "write_excel"]
-
 MAX_SHEET_ROWS: Final = 2**20 - 1  # of a sheet, below its heading
 _MAX_DIGITS: Final = 15  # of a number in a sheet
 _MADE: Final = dt.datetime(1980, 1, 1)  # a fixed time, so that equal tables are equal files

@@ -273,7 +273,12 @@ def _read_access(
     text = (base_url or (own[1] if own else os.environ.get("TOOLKIT_BASE_URL")) or "").strip()
     named = find_address(text)
     address = named[1] if named else text.rstrip("/").removesuffix("/info")
-    at_home = _api_at(address)
+    try:
+        url = httpx.URL(address)  # what is sent goes to the host that httpx reads in it
+        is_exact = url.scheme == "https" and url.port is None
+        at_home = api_of_host(url.raw_host.decode(), is_exact=is_exact)
+    except (httpx.InvalidURL, TypeError):
+        at_home = None
     api = own[0] if own else at_home or SERVICE
     secret = api_key
     if secret is None and api.has_keys:
@@ -303,15 +308,6 @@ def _read_access(
     elif words := address_problem(address):
         problem = ValueError(words)
     return ("" if problem else address), key, api, problem
-
-
-def _api_at(address: str) -> Api | None:
-    """Return the API whose own address this is, however it is spelled; None for any other."""
-    try:
-        url = httpx.URL(address)  # what is sent goes to the host that httpx reads in it
-    except (httpx.InvalidURL, TypeError):
-        return None
-    return api_of_host(url.raw_host.decode(), is_exact=url.scheme == "https" and url.port is None)
 
 
 def _check_numbers(attempts: Any, timeout: Any) -> None:

@@ -46,7 +46,7 @@ class Retry:
     clock: Callable[[], float] = time.monotonic
     draw: Callable[[], float] = random.random
 
-    def next_wait(self, error: Exception, failures: int, elapsed: float) -> float | None:
+    def next_wait(self, error: BaseException, failures: int, elapsed: float) -> float | None:
         """Return the seconds to wait before the next attempt; None if there is none.
 
         If the service stated a longer wait, the budget waits instead, and the result is 0. If the
@@ -70,19 +70,19 @@ class Retry:
             wait = min(_LONGEST, _FIRST * 2.0 ** (failures - 1)) + self.draw()
         return 0.0 if not _is_waiting() or stated >= wait else min(wait, left)
 
-    def requested_wait(self, error: Exception) -> float:
+    def requested_wait(self, error: BaseException) -> float:
         """Return the seconds for which the service asked to wait; 0 if it did not ask."""
         stated = _stated_wait(error)
         # A longer wait belongs to the limit of one operation: other requests need not wait.
         return stated if stated <= self.timeout and _is_waiting() else 0.0
 
 
-def _stated_wait(error: Exception) -> float:
+def _stated_wait(error: BaseException) -> float:
     """Return the seconds to wait that the service stated, 0 if it stated none."""
     return (error.retry_after or 0.0) if isinstance(error, RateLimited | ServiceDown) else 0.0
 
 
-def counts_as_failed_time(error: Exception) -> bool:
+def counts_as_failed_time(error: BaseException) -> bool:
     """Return whether the time limit includes the wait that a failure states: service is down."""
     return isinstance(error, ServiceDown) and bool(error.retry_after)
 
@@ -92,7 +92,7 @@ def _is_waiting() -> bool:
     return stamina.is_active() and not stamina.is_testing()
 
 
-def retry_cause(error: Exception) -> str:
+def retry_cause(error: BaseException) -> str:
     """Return in a word or two why a request has to be sent again."""
     if isinstance(error, ServiceError):
         return "rate limit" if error.status == 200 else str(error.status)

@@ -240,26 +240,21 @@ class Session:
         if self.client.is_closed:
             raise NotConnected("this session is closed. Call tk.connect or tk.local again")
         counts, clock = counts or self.counts, self.retry.clock
-        failure: Exception | None = None
+        failure: BaseException | None = None
         failed_at = begun = clock()
-        queued = 0.0  # seconds that the attempts waited for the budget
-        failures, wait = 0, 0.0
+        failures, queued = 0, 0.0  # seconds that the attempts waited for the budget
+        wait: float | None = None
 
-        def decide_retry(error: Exception) -> bool | float:
-            nonlocal wait
-            next_wait = self.retry.next_wait(error, failures, clock() - begun - queued)
-            wait = next_wait or 0.0
-            return False if next_wait is None else 0.0  # stamina itself does not wait
+        def decide_retry(_: Exception) -> bool | float:
+            return False if wait is None else 0.0  # stamina itself does not wait
 
-        for attempt in stamina.retry_context(
-            on=decide_retry, attempts=self.retry.attempts, timeout=None
-        ):
+        for attempt in stamina.retry_context(decide_retry, self.retry.attempts, timeout=None):
             with attempt:
                 if failure is not None:
                     if isinstance(failure, ServiceError):
                         stated = self.retry.requested_wait(failure)  # the budget waits as long
-                        self.budget.announce_wait(max(wait, stated), str(failure))
-                    self.budget.wait(wait, stop)
+                        self.budget.announce_wait(max(wait or 0.0, stated), str(failure))
+                    self.budget.wait(wait or 0.0, stop)
                     paused = clock() - failed_at
                     paused = paused if paused >= _SHORTEST else 0.0
                     counts.add(cause=retry_cause(failure), waited=paused)
@@ -278,8 +273,9 @@ class Session:
                         counts.add(points=more)
                         self.budget.settle(reservation, most, points + more)
                     return answer
-                except Exception as error:
+                except BaseException as error:
                     failure, failed_at, failures = error, clock(), failures + 1
+                    wait = self.retry.next_wait(error, failures, failed_at - begun - queued)
                     raise
         # The loop cannot end: the last attempt returns or raises, which mypy cannot see.
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover

@@ -14,6 +14,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 from urllib.parse import unquote
@@ -108,13 +109,11 @@ class ApiKey(httpx.Auth):
         """Return whether a binary answer contains the key."""
         from toolkit.contract.snapshots import LIMIT, open_envelope
 
-        if len(self._secret) < _SHORTEST:
-            return False
-        found = re.compile(re.escape(self._secret.encode())).search
-        try:
-            return any(map(found, open_envelope(headers, content, LIMIT)))
-        except AnswerInvalid:
-            return False  # reading it reports what is wrong
+        find = re.compile(re.escape(self._secret.encode())).search
+        with suppress(AnswerInvalid):  # reading it reports what is wrong
+            parts = open_envelope(headers, content, LIMIT)
+            return len(self._secret) >= _SHORTEST and any(map(find, parts))
+        return False
 
     def budget_file(self, folder: Path, base_url: str) -> Path:
         """Return the file that counts the points of the key at a service; its name is a hash."""

@@ -22,8 +22,6 @@ from toolkit.frames import frame
 from toolkit.public_names import publish_as
 from toolkit.times import DAY, Time, to_ms
 
-__all__ = ["Account", "account", "account_states"]
-
 T = TypeVar("T")
 
 _LACKS: Final = (errors.NotPermitted, errors.NotReady, errors.BadRequest, errors.Incomplete)

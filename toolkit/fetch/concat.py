@@ -5,16 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.completeness.merge import common_covered, merge_provenance, subject_states
-from toolkit.completeness.overlaps import SubjectRange, join_parts
+from toolkit.completeness import merge
 from toolkit.contract.fields import table_columns
 from toolkit.contract.operations import Operation, known_operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text
 from toolkit.frames import Collector, Provenance, provenance
 from toolkit.public_names import publish_as
-
-__all__ = ["concat", "concat_frames", "concat_subjects"]
 
 
 @publish_as("toolkit")
@@ -72,11 +69,39 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
                 f"concat takes fetched pandas frames, but frames[{number}] is {type_text(part)}"
             )
     each = [provenance(frame) for frame in frames]
-    frames = _name_subjects(frames, each)
+    subjects, is_of_many = list[tuple[str, Any]](), False
+    for facts in each:
+        parameters = facts.get("parameters", {})
+        parameter = next(iter(known_operation(facts["operation"]).parameters), None)
+        is_subject = parameter and parameter.kind not in ("addresses", "texts", "time")
+        name = parameter.python if parameter and is_subject else ""
+        is_of_many |= f"{name}s" in parameters
+        subjects.append((name, parameters.get(name)))
+    if is_of_many or len({str(subject) for _, subject in subjects}) > 1:
+        # Without a column of the subject, rows of two accounts would look like the rows of one.
+        frames = [
+            _insert_subject(name, subject, frame) if isinstance(subject, str) else frame
+            for frame, (name, subject) in zip(frames, subjects, strict=True)
+        ]
     operation = _common_operation(frames, each)
-    kept, facts = join_parts(operation, each)
-    rows = [_keep_rows(operation, frame, kept[number]) for number, frame in enumerate(frames)]
-    return _join(rows, facts | {"parts": len(frames)})
+    kept, joined = merge.join_parts(operation, each)
+    for number, ranges in kept.items():
+        for subject, after, until in ranges:
+            frame, time = frames[number], operation.key[0]
+            if time not in frame.columns:
+                raise ValueError(
+                    f"Ranges overlap, and there is no column {time} to find repeated rows. Keep "
+                    "this column"
+                )
+            repeated = frame[time] <= pd.Timestamp(after, unit="ms", tz="UTC")
+            if until is not None:
+                repeated |= frame[time] > pd.Timestamp(until, unit="ms", tz="UTC")
+            if subject:
+                name = operation.parameters[0].python
+                other = _other_name(name)
+                repeated &= frame[other if other in frame.columns else name] == subject
+            frames[number] = frame[~repeated]
+    return _join(frames, joined | {"parts": len(frames)})
 
 
 def _join(frames: Iterable[pd.DataFrame], facts: Mapping[str, Any]) -> pd.DataFrame:
@@ -87,29 +112,6 @@ def _join(frames: Iterable[pd.DataFrame], facts: Mapping[str, Any]) -> pd.DataFr
     joined = pd.concat(bare, ignore_index=True)
     joined.attrs["toolkit"] = Provenance(facts, rows=len(joined))
     return joined
-
-
-def _name_subjects(
-    frames: Sequence[pd.DataFrame], each: Sequence[Mapping[str, Any]]
-) -> list[pd.DataFrame]:
-    """Return the frames with a column that names the subject, if they have several subjects.
-
-    Without it, rows of two accounts would look like the rows of one.
-    """
-    subjects, is_of_many = [], False
-    for facts in each:
-        parameters = facts.get("parameters", {})
-        parameter = next(iter(known_operation(facts["operation"]).parameters), None)
-        is_subject = parameter and parameter.kind not in ("addresses", "texts", "time")
-        name = parameter.python if parameter and is_subject else ""
-        is_of_many |= f"{name}s" in parameters
-        subjects.append((name, parameters.get(name)))
-    if not is_of_many and len({str(subject) for _, subject in subjects}) < 2:
-        return list(frames)
-    return [
-        _insert_subject(name, subject, frame) if isinstance(subject, str) else frame
-        for frame, (name, subject) in zip(frames, subjects, strict=True)
-    ]
 
 
 def _common_operation(
@@ -156,27 +158,6 @@ def _common_operation(
     return first
 
 
-def _keep_rows(
-    operation: Operation, frame: pd.DataFrame, ranges: Sequence[SubjectRange]
-) -> pd.DataFrame:
-    """Return a frame without the rows that other frames have."""
-    time = operation.key[0] if ranges else ""
-    if ranges and time not in frame.columns:
-        raise ValueError(
-            f"Ranges overlap, and there is no column {time} to find repeated rows. Keep this column"
-        )
-    for subject, after, until in ranges:
-        repeated = frame[time] <= pd.Timestamp(after, unit="ms", tz="UTC")
-        if until is not None:
-            repeated |= frame[time] > pd.Timestamp(until, unit="ms", tz="UTC")
-        if subject:
-            name = operation.parameters[0].python
-            other = _other_name(name)
-            repeated &= frame[other if other in frame.columns else name] == subject
-        frame = frame[~repeated]
-    return frame
-
-
 def concat_subjects(
     operation: Operation,
     answers: Mapping[str, Any],
@@ -211,12 +192,14 @@ def concat_subjects(
         each = [part.attrs.get("toolkit", {}) for part in parts]
         earlier, named = (parts[:1], parts[1:]) if before is not None else ((), parts)
         subjects = list(answers) or [""] * len(named)
-        states = {} if not earlier else subject_states(each[0]["parameters"][f"{name}s"], each[0])
+        states = {}
+        if earlier:
+            states = merge.subject_states(each[0]["parameters"][f"{name}s"], each[0])
         states |= {k: v["complete"] for k, v in zip(answers, each[len(earlier) :], strict=False)}
         shared = {
             k: v for k, v in each[0].get("parameters", {}).items() if k not in (name, f"{name}s")
         }
-        merged = merge_provenance(
+        merged = merge.merge_provenance(
             each,
             parameters=shared | {f"{name}s": list(states)},
             states=states,
@@ -224,7 +207,7 @@ def concat_subjects(
             reasons=[f"{len(failed)} of {len(failed) + len(states)} failed"] if failed else [],
         )
         added = [_insert_subject(name, *pair) for pair in zip(subjects, named, strict=True)]
-        joined.append(_join([*earlier, *added], merged | common_covered(each)))
+        joined.append(_join([*earlier, *added], merged | merge.common_covered(each)))
     if len(joined) == 1:
         return joined[0]
     return tuple(joined) if kind is tuple else kind(*joined)
@@ -257,5 +240,5 @@ def concat_frames(frames: Mapping[str, pd.DataFrame], parameter: str) -> pd.Data
     parts = [frame.attrs.get("toolkit", {}) for frame in frames.values()]
     states = {value: part.get("complete", "") for value, part in zip(frames, parts, strict=True)}
     parameters = {**parts[0].get("parameters", {}), parameter: ", ".join(frames)}
-    merged = merge_provenance(parts, parameters=parameters, states=states, failed={})
+    merged = merge.merge_provenance(parts, parameters=parameters, states=states, failed={})
     return _join(frames.values(), merged)

@@ -20,8 +20,6 @@ from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor
 from toolkit.public_names import publish_as
 from toolkit.times import to_ms
 
-__all__ = ["OnError", "many"]
-
 Answer = TypeVar("Answer", bound=pd.DataFrame | tuple[Any, ...])
 """The return type of a fetch function: a frame, or a named tuple of frames."""
 
@@ -116,11 +114,7 @@ def many(
     # An age gives another time for another present; a date does not.
     aged = [name for name in given if to_ms(given[name], now_ms=now_ms + 1) != times[name]]
     call |= times  # so that all subjects have one range
-    before = None
-    if resume is not None and (before := _earlier_rows(operation, resume)) is not None:
-        facts = _first_facts(before)["parameters"]
-        call |= {name: facts[name] for name in aged if name in facts}
-        _check_same_request(operation, call, before, session)
+    before = None if resume is None else _earlier_rows(operation, call, aged, resume, session)
     name = operation.parameters[0].python
     done = () if before is None else {*_first_facts(before)["parameters"][f"{name}s"]}
     with suppress(ToolkitError):  # these fail for their subject only
@@ -146,16 +140,15 @@ def many(
         vars(interrupt)["rows"] = join_answers()
         interrupt.add_note("error.rows has the rows so far; resume=error continues")
         raise
-    if failed:
-        first = next(subject for subject in subjects if subject in failed)
-        words = f"{len(failed)} of {len(subjects)} subjects failed"
-        words += f". First error: {first}: {failed[first]}"
+    if failed := {subject: failed[subject] for subject in subjects if subject in failed}:
+        first, error = next(iter(failed.items()))
+        words = f"{len(failed)} of {len(subjects)} subjects failed. First error: {first}: {error}"
         if on_error == "raise":
             raise Incomplete(
                 f"{words} [error.rows has the other rows, and error.failed has all errors. "
                 "Continue with tk.many(..., resume=error)]",
                 rows=joined,
-                failed={subject: failed[subject] for subject in subjects if subject in failed},
+                failed=failed,
             )
         warn_caller(words, IncompleteWarning)
     return cast("Answer", joined)
@@ -265,29 +258,28 @@ def _bind_arguments(
     return call
 
 
-def _earlier_rows(operation: Operation, resume: Any) -> Any:
-    """Return the rows of the earlier call; None if it has no subject."""
+def _earlier_rows(
+    operation: Operation, call: dict[str, Any], aged: list[str], resume: Any, session: Session
+) -> Any:
+    """Return the rows of the earlier call, or None if it has no subject; `call` gets its ages.
+
+    Raise ValueError if they are of another request.
+    """
     before = getattr(resume, "rows", None) if isinstance(resume, BaseException) else resume
     if before is None:
         raise ValueError(f"resume has no rows to continue from: {resume!r}")
-    facts, subjects = _first_facts(before), f"{operation.parameters[0].python}s"
-    is_of_many = subjects in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
+    facts, name = _first_facts(before), operation.parameters[0].python
+    earlier = {"extra": "drop", **facts, **facts.get("parameters", {})}
+    is_of_many = f"{name}s" in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
     if facts.get("operation") != operation.type or not is_of_many:
         raise ValueError(
             f"resume must be the frame or the error of an earlier tk.many({operation.function}, "
             "...), and not a result of tk.concat"
         )
-    return before if facts["parameters"][subjects] else None
-
-
-def _check_same_request(
-    operation: Operation, call: Mapping[str, Any], before: Any, session: Session
-) -> None:
-    """Raise ValueError if the earlier rows are of another request."""
-    facts, name = _first_facts(before), operation.parameters[0].python
-    subject = facts["parameters"][f"{name}s"][0]
-    request = prepare_request(operation, **{**call, name: subject, "session": session})
-    earlier = {"extra": "drop", **facts, **facts["parameters"]}
+    if not (subjects := earlier[f"{name}s"]):
+        return None
+    call |= {key: earlier[key] for key in aged if key in facts["parameters"]}
+    request = prepare_request(operation, **{**call, name: subjects[0], "session": session})
     wanted = {**request.parameters, "numbers": request.numbers, "extra": request.extra}
     page = operation.page.python if operation.page else ""
     for key, value in wanted.items():
@@ -296,3 +288,4 @@ def _check_same_request(
                 f"resume was fetched with {key}={earlier.get(key)!r}, not {value!r}. Use the same "
                 "arguments"
             )
+    return before

@@ -11,8 +11,6 @@ from toolkit.frames import Collector
 from toolkit.frames.answer_frames import cut_facts
 from toolkit.public_names import publish_as
 
-__all__ = ["pages"]
-
 
 @publish_as("toolkit")
 def pages(

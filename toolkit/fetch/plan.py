@@ -13,8 +13,6 @@ from toolkit.display import count_text, facts_table
 from toolkit.fetch.pull import Request, read_pages, request_of
 from toolkit.public_names import publish_as
 
-__all__ = ["Plan", "plan"]
-
 
 @publish_as("toolkit")
 @dataclass(frozen=True, slots=True)

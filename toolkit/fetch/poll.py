@@ -14,8 +14,6 @@ from toolkit.errors import NotReady, RateLimited
 from toolkit.public_names import publish_as
 from toolkit.times import SECOND, to_ms
 
-__all__ = ["poll"]
-
 
 @publish_as("toolkit")
 def poll(

@@ -16,8 +16,6 @@ from toolkit.errors import AnswerInvalid, BadRequest, IncompleteWarning, unsent,
 from toolkit.fetch.pull import request_of
 from toolkit.public_names import publish_as
 
-__all__ = ["info", "raw"]
-
 
 @publish_as("toolkit")
 def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> object:

@@ -19,8 +19,6 @@ from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.frames.collect import Collector, Extra
 from toolkit.public_names import publish_as
 
-__all__ = ["frame"]
-
 
 @publish_as("toolkit")
 def frame(

@@ -17,8 +17,6 @@ from toolkit.frames.arrays import REFUSALS, join_arrays, typed_array
 from toolkit.frames.provenance import Provenance
 from toolkit.installation import package_version
 
-__all__ = ["Collector", "Extra"]
-
 Extra = Literal["drop", "keep"]
 """Whether unknown fields are dropped or kept as columns."""
 

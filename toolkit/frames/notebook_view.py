@@ -10,8 +10,6 @@ import pandas as pd
 
 from toolkit import display
 
-__all__ = ["frame_html", "register_view"]
-
 _STYLE: Final = (
     "<style>.tk-frame{overflow-x:auto}.tk-frame td,.tk-frame th{white-space:nowrap}</style>"
 )

@@ -10,8 +10,6 @@ import pandas as pd
 from toolkit.display import count_text, facts_table, type_text
 from toolkit.public_names import publish_as
 
-__all__ = ["provenance"]
-
 _SHOWN: Final = 10
 """If there are more subjects than this, only the first few are shown."""
 
