@@ -19,7 +19,6 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 
 from toolkit.errors import warn_caller
-from toolkit.prepare.groups import CALENDAR
 from toolkit.public_names import publish_as
 from toolkit.times import HOUR
 
@@ -36,7 +35,8 @@ _READ: Final = {
 are linear in the amounts of rows that have the same names and signs."""
 
 _NAMES: Final = ("coin", "side", "dir", "fee_token")
-_KEYS: Final = (*_NAMES, *CALENDAR, "user", "dex", "crossed", "builder")
+_SPANS: Final = {"hour", "day", "week"}
+_KEYS: Final = {*_NAMES, *_SPANS, "user", "dex", "crossed", "builder"}
 _PARTS: Final = ("builder_fee", "deployer_fee")
 _TIMES: Final = [pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns")]
 
@@ -141,7 +141,7 @@ class Files:
                 pa.types.is_floating(kinds.get(name, pa.null())) for name in (*amounts, *fees)
             )
             or kinds.get("time") not in _TIMES
-            or not {*keys} <= {*_KEYS}
+            or not _KEYS >= {*keys}
             or "account" in kinds
         ):
             return None
@@ -153,7 +153,7 @@ class Files:
         trading_fee = " - ".join(["fee", *(f"coalesce({n}, 0)" for n in fees if n in _PARTS)])
         groups = [*_NAMES, *(name for name in ("crossed", "builder") if name in keys)]
         groups += [f'"{self.owner}" AS user'] * ("user" in keys)
-        hour = f"epoch_ms(time) // {HOUR} * {HOUR}" if {*keys} & {*CALENDAR} else "0"
+        hour = f"epoch_ms(time) // {HOUR} * {HOUR}" if _SPANS & {*keys} else "0"
         sums = [f"sum({name}) AS {name}" for name in ("closed_pnl", "fee", *fees)]
         source = f"""FROM read_parquet($paths, union_by_name = true)
             WHERE "{column}" BETWEEN $first AND $last"""
