@@ -141,7 +141,7 @@ class Files:
                 pa.types.is_floating(kinds.get(name, pa.null())) for name in (*amounts, *fees)
             )
             or kinds.get("time") not in _TIMES
-            or not _KEYS >= {*keys}
+            or not {*keys} <= _KEYS
             or "account" in kinds
         ):
             return None
