@@ -345,7 +345,7 @@ def _refresh_all(
     failed: dict[str, ToolkitError] = {}
     remaining = len(requests)
     with RowProgress(f"archive {type}", len(requests)) as progress:
-        session.progress = progress.start_pull
+        session.progress = lambda _: progress
         try:
             for request, outcome in refresh_all(archive.tables, requests, session):
                 remaining -= 1

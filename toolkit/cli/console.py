@@ -5,7 +5,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, NoReturn
 
 import typer
@@ -99,7 +99,7 @@ def print_warnings() -> Iterator[None]:
         yield
 
 
-class RowProgress:
+class RowProgress(AbstractContextManager["RowProgress"]):
     """The number of rows beside a spinner, if stderr is a terminal; with a total, a bar of pulls.
 
     Parameters
@@ -131,10 +131,6 @@ class RowProgress:
         self.rows = 0
         self._display.start()
 
-    def start_pull(self, _: str) -> "RowProgress":
-        """Return the counter of a pull's rows, for `Session.progress`."""
-        return self
-
     def update(self, rows: int) -> None:
         """Add rows to the count."""
         self.rows += rows
@@ -148,9 +144,6 @@ class RowProgress:
         """Remove the count, unless another pull continues it."""
         if not self._has_pulls:
             self._display.stop()
-
-    def __enter__(self) -> "RowProgress":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._display.stop()

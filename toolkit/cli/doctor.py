@@ -24,6 +24,7 @@ from toolkit.installation import (
     find_browser,
     find_shadow,
     install_command,
+    package_version,
 )
 
 _LARGEST_SKEW: Final = 60  # seconds; ages such as "7d" count back from the clock
@@ -87,9 +88,7 @@ def _check(
 def _python_checks() -> Iterator[Check]:
     place = clone_folder()
     yield Check("Python", "ok", f"{platform.python_version()} at {sys.executable}")
-    try:
-        found = version("exchange-toolkit")
-    except PackageNotFoundError:
+    if (found := package_version()) == "unknown":
         yield Check("toolkit", "problem", "not installed", "install it: docs/install.md")
         return
     yield Check("toolkit", "ok", f"{found}, {f'the clone {place}' if place else 'installed'}")

@@ -214,9 +214,19 @@ def _fetch_operation(operation: Operation, options: dict[str, Any]) -> None:
             elif out is not None:
                 path = Path(out)
                 write_frame(frame, path.with_suffix(f".{name}{path.suffix}") if name else path)
-        _print_provenance(frames, options["as_json"])
-        if out is None and not options["as_json"]:
-            for frame in frames.values():
+        facts = {name: frame.attrs["toolkit"] for name, frame in frames.items()}
+        if options["as_json"]:
+            typer.echo(json.dumps(facts if len(facts) > 1 else next(iter(facts.values()))))
+        else:
+            for name, fact in facts.items():
+                title = f"{fact['operation']} {name}".strip()
+                requests = count_text(fact["requests"], "request")
+                typer.echo(
+                    f"{title}: {count_text(fact['rows'], 'row')}, complete: {fact['complete']}, "
+                    f"{requests}, {count_text(fact['points'], 'point')} ({fact['source']})",
+                    err=True,
+                )
+            for frame in frames.values() if out is None else ():
                 typer.echo(frame.to_string(max_rows=20, max_cols=12))
     raise typer.Exit(0 if is_complete else INCOMPLETE)
 
@@ -282,22 +292,6 @@ def _list_dexes(dex: str, session: "Session") -> list[str]:
             return ["", dex] if len(tk.meta(dex=dex, session=session)) else [""]
     except (tk.ToolkitError, LookupError, TypeError):
         return []
-
-
-def _print_provenance(frames: "dict[str, pd.DataFrame]", as_json: bool) -> None:
-    provenance = {name: frame.attrs["toolkit"] for name, frame in frames.items()}
-    if as_json:
-        single = next(iter(provenance.values()))
-        typer.echo(json.dumps(provenance if len(provenance) > 1 else single))
-        return
-    for name, facts in provenance.items():
-        title = f"{facts['operation']} {name}".strip()
-        typer.echo(
-            f"{title}: {count_text(facts['rows'], 'row')}, complete: {facts['complete']}, "
-            f"{count_text(facts['requests'], 'request')}, {count_text(facts['points'], 'point')} "
-            f"({facts['source']})",
-            err=True,
-        )
 
 
 def _plan_operation(operation: Operation, options: dict[str, Any]) -> None:

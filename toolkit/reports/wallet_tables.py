@@ -77,8 +77,7 @@ def make_tables(results: WalletResults) -> dict[str, Table]:
     """Return every table of the report."""
     account, paid = results.account, sum_builder_fees(results)
     if len(paid):
-        named = paid["builder"].notna()
-        paid["builder"] = paid["builder"].where(named, "not named by the latest fills")
+        paid["builder"] = paid["builder"].fillna("not named by the latest fills")
     usd = account.fills["px"].astype("float64") * account.fills["sz"].astype("float64")
     fills = account.fills.assign(notional=usd)
     fills = fills.sort_values(["notional", "time"], ascending=[False, True], kind="stable")
