@@ -1,6 +1,6 @@
 """HTML of views: tables, notes, problems, code. Every text is escaped here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any, Final
@@ -42,16 +42,9 @@ def folded_code(code: str) -> str:
     return f"<details><summary>Code of this view</summary><pre>{escape(code)}</pre></details>"
 
 
-def table(
-    caption: str,
-    frame: pd.DataFrame,
-    columns: Sequence[Column],
-    *,
-    marked: Iterable[bool] = (),
-    empty: str = "no rows",
-) -> str:
+def table(caption: str, frame: pd.DataFrame, columns: Sequence[Column], **options: Any) -> str:
     """Return a frame as a table, as `toolkit.plots.tables.table` makes it."""
-    made = tables.table(caption, frame, columns, marked=marked, empty=empty)
+    made = tables.table(caption, frame, columns, **{"empty": "no rows"} | options)
     return f"<div>{made._repr_html_()}</div>"
 
 
