@@ -94,10 +94,15 @@ def migration_map(migration: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     panel = style.open_panel(migration, look, (6.4, 4.4))
     rows = style.not_empty(migration[migration["accounts"] > 0])
     # The classes are in their order in the result, which has all of them.
-    ends = ["from_class", "to_class"]
-    classes = pd.CategoricalDtype([*dict.fromkeys(migration[ends].to_numpy().ravel("F"))])
-    wide: Any = rows.astype(dict.fromkeys(ends, classes)).pivot(index=ends[0], columns=ends[1])
-    share, count = (wide[name].fillna(0) for name in ("share", "accounts"))
+    classes = dict.fromkeys([*migration["from_class"], *migration["to_class"]])
+    wide: Any = rows.pivot(index="from_class", columns="to_class")
+    first, second = (
+        [name for name in classes if name in names]
+        for names in (wide.index, wide["accounts"].columns)
+    )
+    share, count = (
+        wide[name].reindex(index=first, columns=second).fillna(0) for name in ("share", "accounts")
+    )
     texts = count.map(lambda number: f"{number:,.0f}" if number else "")
     panel.draw_cells(share, texts, ("background", "good"), 0, 1, fontsize=9)
     panel.ax.tick_params(axis="x", rotation=20 if count.shape[1] > 5 else 0)

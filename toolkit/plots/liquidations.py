@@ -215,7 +215,8 @@ def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
             index="shock", columns="_round", values="forced_usd", aggfunc="sum", fill_value=0.0
         )
         places, numbers = 100 * table.index.to_numpy(np.float64), [*map(int, table.columns)]
-        width = 0.75 * np.diff(shock).min() if len(shock) > 1 else 1.0
+        width = 0.75 * np.diff(shock).min(initial=np.inf)
+        width = width if np.isfinite(width) else 1.0
         # The grid must not show through the shades.
         lower.ax.bar(places, table.sum(axis=1), width=width, color=theme.background, linewidth=0)
         colours = [to_rgba(theme.bad, _OPACITIES[number - 1]) for number in numbers]
