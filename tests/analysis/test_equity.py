@@ -344,3 +344,11 @@ def test_errors_of_drawdown():
     assert wrong_errors((call, MissingColumns, named) for call, named in table) == []
     with pytest.warns(RepeatedRows, match=r"^curve: 2 of 12 rows"):
         assert len(drawdown(pd.concat([curves(), curves().tail(2)]))) == 10
+
+
+def test_fee_without_a_token_is_in_the_collateral():
+    """Two fees of 1 USDH at 0.5 USD; the second fill does not name the token."""
+    rows = pd.DataFrame({"coin": "flx:A", "px": 10.0, "sz": 1.0, "side": ["B", "A"], "fee": 1.0})
+    rows = rows.assign(time=times([MONDAY, MONDAY + 1]), start_position=[0.0, 1.0], closed_pnl=0.0)
+    rows["fee_token"] = pd.array(["USDH", None], dtype="str")
+    assert equity(rows, prices={"USDH": 0.5})["realised"].tolist() == [-1.0]

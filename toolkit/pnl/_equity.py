@@ -122,6 +122,8 @@ def equity(
     if marks is not None and sz_decimals is None:
         raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
     traded = Fills(fills, account, prices, meta)
+    if traded.prices:
+        traded.collateral = traded.known_collateral
     table = traded.table
     refuse_several_accounts(table.frame, "fills")
     table.require(NEEDED)
@@ -134,7 +136,6 @@ def equity(
     if has_positions:
         check_chains(traded, warns=False)
     if traded.prices:
-        traded.collateral = traded.known_collateral
         money.warn_unused_prices(traded.prices, table, traded.collateral)
     money.warn_missing_tokens(table)
     is_named, in_perps = table.has("user"), table.text("coin").facts(is_perp)
