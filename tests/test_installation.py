@@ -28,7 +28,7 @@ print(tk.pnl.attribution(fills)["fills"].item() == len(fills))
 uses = (
     lambda: tk.plots.waterfall,
     lambda: tk.reports.wallet,
-    lambda: tk.slippage.fit(tk.slippage_history("BTC", 1e4, "1d"), draws=9),
+    lambda: tk.performance.sharpe(tk.performance.returns(fills)),
 )
 for use in uses:
     try:

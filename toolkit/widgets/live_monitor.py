@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import ipywidgets as ipw
 import pandas as pd
@@ -28,8 +28,13 @@ from toolkit.plots.tables import Column
 from toolkit.widgets import view_html
 from toolkit.widgets.panel import PanelWidget, list_choices, make_control, push_button
 
-Fetch = Callable[..., Any]
-"""Calls a fetch function without its session: ``fetch(function, *arguments, **options)``."""
+
+class Fetch(Protocol):
+    """Calls a fetch function without its session: ``fetch(function, *arguments, **options)``."""
+
+    def __call__(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
+        """Return the result of the function."""
+
 
 EVERY: Final = {"1s": 1.0, "2s": 2.0, "5s": 5.0, "15s": 15.0, "60s": 60.0}
 """Name of an interval -> its seconds."""
@@ -186,7 +191,7 @@ def limit_calls(fetch: Fetch, clock: Callable[[], float] = time.monotonic) -> Fe
     """
     calls: defaultdict[str, deque[float]] = defaultdict(deque)
 
-    def fetch_within_limit(function: Fetch, /, *arguments: Any, **options: Any) -> Any:
+    def fetch_within_limit(function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
         limit = operation_of(function).limit
         if limit is not None:
             times, now = calls[function.__name__], clock()
