@@ -25,10 +25,11 @@ session = tk.local(seed=7, size="tiny")
 user = tk.example.WHALE
 fills = tk.user_fills_by_time(user, "1d")
 print(tk.pnl.attribution(fills)["fills"].item() == len(fills))
+samples = [tk.slippage_history("BTC", usd, "2d") for usd in (1e4, 1e5, 1e6)]
 uses = (
     lambda: tk.plots.waterfall,
     lambda: tk.reports.wallet,
-    lambda: tk.performance.sharpe(tk.performance.returns(fills)),
+    lambda: tk.slippage.fit(tk.concat(samples), draws=9),
 )
 for use in uses:
     try:
