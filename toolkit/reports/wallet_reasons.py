@@ -109,6 +109,7 @@ def sum_builder_fees(results: WalletResults) -> pd.DataFrame:
             if row["builder_fee"]:  # fees in bought tokens have no USD
                 rows.append((builder, len(fills), row["volume"], row["builder_fee"]))
     found = pd.DataFrame(rows, columns=["builder", "fills", "volume", "fee"])
+    found["builder"] = found["builder"].astype("str")  # also if no fill names one
     found["rate"] = 1e4 * found["fee"] / found["volume"]
     return found.sort_values("fee", kind="stable", ignore_index=True)
 
