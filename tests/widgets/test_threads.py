@@ -1,7 +1,10 @@
 """Threads of widgets: of several requests the newest is shown; polling stops at once."""
 
+import signal
 import threading
 from typing import NamedTuple
+
+import pytest
 
 from tests.widgets.fetchers import Gate, run_on_thread
 from toolkit.widgets.live_monitor import LiveMonitor, MonitorRequest
@@ -60,6 +63,20 @@ def test_request_of_closed_explorer_is_not_shown():
     gate.opened.set()
     assert explorer.settle(20)
     assert explorer.view is None
+
+
+def test_settle_waits_after_interrupt():
+    gate = Gate()
+    explorer = explorer_of(lambda name: gate.wait() or View(name))
+    explorer._ask(["a"])
+    assert gate.reached.wait(20)
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        explorer.settle(20)
+    assert not explorer.settle(0)
+    gate.opened.set()
+    assert explorer.settle(20)
+    assert explorer.code == "a"
 
 
 class Looks:

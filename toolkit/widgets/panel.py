@@ -103,15 +103,16 @@ class Explorer(PanelWidget[WidgetView]):
         self.error: Exception | None = None
         self._compute, self._quiet_thread = compute, 0
         self._working, self._newest = threading.Lock(), object()
-        self._thread: threading.Thread | None = None  # of the newest request
+        self._done = threading.Event()  # of the newest request
+        self._done.set()
 
     def settle(self, seconds: float | None = None) -> bool:
         """Wait until the last request is answered, and return whether it is."""
-        while (thread := self._thread) is not None:
-            thread.join(seconds)
-            if thread is self._thread:
-                return not thread.is_alive()
-        return True
+        # After an interrupted `join` Python 3.11 takes the thread for ended; an event still waits.
+        while (done := self._done).wait(seconds):
+            if done is self._done:
+                return True
+        return False
 
     def close(self) -> None:
         """Remove it from the notebook."""
@@ -137,34 +138,40 @@ class Explorer(PanelWidget[WidgetView]):
         """Compute the view of a request, which is a new object, on a thread; return at once."""
         with self._lock:
             self._show_status("loading ...")
-            self._newest = request
-            self._thread = threading.Thread(
-                target=self._answer, args=(request,), name="widget view", daemon=True
-            )
-            self._thread.start()
+            self._newest, self._done = request, threading.Event()
+            arguments = (request, self._done)
+            threading.Thread(
+                target=self._work, args=arguments, name="widget view", daemon=True
+            ).start()
+
+    def _work(self, request: object, done: threading.Event) -> None:
+        try:
+            with self._working:
+                self._answer(request)
+        finally:
+            done.set()
 
     def _answer(self, request: object) -> None:
+        if request is not self._newest:
+            return
         failure = None
-        with self._working:
+        try:
+            view, html = self._compute(request)
+        except Exception as error:  # show every error: the traceback of a thread is not visible
+            failure = error
+        with self._lock:
             if request is not self._newest:
                 return
-            try:
-                view, html = self._compute(request)
-            except Exception as error:  # show every error: the traceback of a thread is not visible
-                failure = error
-            with self._lock:
-                if request is not self._newest:
-                    return
-                self.error = failure
-                if failure is not None:
-                    note = "The view below is of an earlier request."
-                    self._show_status(note if self.view else "", view_html.error_text(failure))
-                    return
-                self.view = view
-                # The controls come first: what a user picks after seeing the view is then kept.
-                self._update_controls(view)
-                self._show(view, html)
-                self._show_status("")
+            self.error = failure
+            if failure is not None:
+                note = "The view below is of an earlier request."
+                self._show_status(note if self.view else "", view_html.error_text(failure))
+                return
+            self.view = view
+            # The controls come first: what a user picks after seeing the view is then kept.
+            self._update_controls(view)
+            self._show(view, html)
+            self._show_status("")
 
     def _update_controls(self, view: WidgetView) -> None:
         """Update controls whose options depend on the view; by default none."""
