@@ -9,7 +9,7 @@ from hypothesis import given
 
 from toolkit.errors import UnnamedAccount
 from toolkit.pnl import lots
-from toolkit.pnl._lot_book import GUARD_BITS, METHODS, LotBook
+from toolkit.pnl._lots import GUARD_BITS, METHODS, LotBook
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
 from .test_round_trips import NO, listed_rows, mixed_fills
@@ -68,7 +68,7 @@ def test_methods_have_equal_totals(rows, mark):
         cash -= change * px
         position += change
         for name, book in books.items():
-            realised[name] += sum(match.gain for match in book.apply_fill(change, px, number))
+            realised[name] += sum(match[4] for match in book.apply_fill(change, px, number))
             held = sum(lot.sign * lot.size for lot in book.lots)
             assert held == position
             unrealised = sum(
@@ -98,8 +98,8 @@ def _whole(matches):
     """Return key, size, cost and gain of each match, without the guard bits."""
     unit = 1 << GUARD_BITS
     return [
-        (m.lot.key, m.size, *(None if v is None else v / unit for v in (m.cost, m.gain)))
-        for m in matches
+        (key, size, *(None if value is None else value / unit for value in amounts))
+        for key, _, size, *amounts in matches
     ]
 
 
@@ -119,7 +119,7 @@ def test_first_tokens_are_sold_first():
     book.add_tokens(1, 9 << GUARD_BITS, 7)
     # 3 are left at 15, 2 of unknown cost, 1 at 9, and 4 are sold that nobody saw come.
     sold = book.sell_tokens(10, 20)
-    assert {match.lot.sign for match in sold} == {1}
+    assert {sign for _, sign, *_ in sold} == {1}
     assert _whole(sold) == [
         (2, 3, 45.0, 15.0),
         (-1, 2, None, None),

@@ -1,13 +1,16 @@
 """Tax lots: each closing is matched to its opening, by FIFO, LIFO or average."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from toolkit import prepare
 from toolkit.arrays import Ints
-from toolkit.pnl._lot_book import METHODS, LotBook, Match, Method
 from toolkit.pnl._positions import MarkPrices, mark_prices
 from toolkit.prepare import Fills
 from toolkit.prepare.average import swap_groups
@@ -18,14 +21,14 @@ from toolkit.prepare.provenance import finish
 from toolkit.prepare.steps import POSITION_COLUMNS, Steps, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
 
-_DECIMALS = 12  # of prices, if they are small
-_GUARD = 1 << GUARD_BITS
-_NAN = float("nan")
+Method = Literal["fifo", "lifo", "average"]
+METHODS: tuple[str, ...] = get_args(Method)
+Match = tuple[int, int, int, int | None, int | None]
+"""A part of a lot that was closed: key and sign of the lot, size, cost and gain; None: unknown."""
 
-_Part = tuple[float, ...]
-"""A part of a lot: a fill of its chain, the fill that opened it (-1: before the history) and the
-one that closed it (-1: open), closing price (NaN: open, or without a sale), sign, size, cost, gain.
-"""
+_DECIMALS = 12  # of prices, if they are small
+_Part = tuple[float | None, ...]
+"""A match after a fill of its chain, the fill that closed it (-1: open), and the closing price."""
 
 
 def lots(
@@ -117,10 +120,11 @@ def lots(
     columns = np.array(_match_fills(steps, px_units, method, groups), dtype=np.float64)
     # By chain and in the order of closing; open lots are the last ones.
     columns = columns.reshape(-1, 8)
-    chain, close = steps.chain[columns[:, 0].astype(np.int64)], columns[:, 2]
+    chain, close = steps.chain[columns[:, 0].astype(np.int64)], columns[:, 1]
     columns = columns[np.lexsort((np.where(close < 0, len(steps), close), chain))]
-    at, opened, closed = columns[:, :3].astype(np.int64).T
-    exit_px, sign, size, cost, gain = columns[:, 3:].T
+    at, closed, opened = columns[:, [0, 1, 3]].astype(np.int64).T
+    exit_px, sign, size = columns[:, [2, 4, 5]].T
+    cost, gain = columns[:, 6:].T / (1 << GUARD_BITS)
     sizes, value = size / steps.scale[at], px_scale[at] * steps.scale[at]
     prices = {} if marks is None else mark_prices(marks)
     mark = np.array([prices.get(coin, np.nan) for coin in steps.coins])[steps.coin[at]]
@@ -166,37 +170,31 @@ def _match_fills(
             if is_new:
                 books[chain] = LotBook(method, start)
             elif spot:
-                parts += _parts(leg, leg, books[chain].set_balance(start, rounding))
+                removed = books[chain].set_balance(start, rounding)
+                parts += [(leg, leg, None, *match) for match in removed]
         book = books[chain]
         if place in groups:
             changes = [fills[leg][3] for leg in legs]
             _swap_cost(parts, legs, changes, [books[fills[leg][0]] for leg in legs])
         elif not spot:
-            if closed := book.apply_fill(change, price, place):
-                parts += _parts(place, place, closed, price)
+            for match in book.apply_fill(change, price, place):
+                parts.append((place, place, price, *match))
         elif change > 0:
             book.add_tokens(change - fee, (change * price) << GUARD_BITS, place)
         else:
-            parts += _parts(place, place, book.sell_tokens(-change, price), price)
+            sold = book.sell_tokens(-change, price)
+            parts += [(place, place, price, *match) for match in sold]
             if fee < 0:
                 book.add_tokens(-fee, 0, place)
     tails = np.flatnonzero(steps.last).tolist()
     for chain, book in books.items():
-        left = [Match(lot, lot.size, lot.cost, None) for lot in book.lots]
-        parts += _parts(tails[chain], -1, left)
+        left = [(lot.key, lot.sign, lot.size, lot.cost, None) for lot in book.lots]
+        parts += [(tails[chain], -1, None, *lot) for lot in left]
     return parts
 
 
-def _parts(step: int, closed: int, matches: list[Match], px: float = _NAN) -> Iterator[_Part]:
-    """Yield the parts of lots that a fill has closed; `closed` is -1 for open lots."""
-    for lot, size, cost, gain in matches:
-        worth = _NAN if cost is None else cost / _GUARD
-        won = _NAN if gain is None else gain / _GUARD
-        yield step, lot.key, closed, px, lot.sign, size, worth, won
-
-
 def _swap_cost(
-    parts: list[_Part], legs: list[int], changes: list[int], books: list[LotBook]
+    parts: list[_Part], legs: Sequence[int], changes: Sequence[int], books: Sequence["LotBook"]
 ) -> None:
     """Move the cost of the tokens that leave to the tokens that come in.
 
@@ -205,9 +203,9 @@ def _swap_cost(
     costs: list[int | None] = []
     for place, change, book in zip(legs, changes, books, strict=True):
         removed = book.remove_tokens(max(0, -change))
-        parts += _parts(place, place, removed)
-        costs += [part.cost for part in removed]
-        if sum(part.size for part in removed) < -change:
+        parts += [(place, place, None, *match) for match in removed]
+        costs += [match[3] for match in removed]
+        if sum(match[2] for match in removed) < -change:
             costs.append(None)
     known = [cost for cost in costs if cost is not None]
     cost = sum(known) if known and len(known) == len(costs) else None
@@ -218,3 +216,143 @@ def _swap_cost(
             cost = None if cost is None or share is None else cost - share
             coming -= size
             book.add_tokens(size, share, place)
+
+
+@dataclass(slots=True)
+class Lot:
+    """A part of a position that was opened together: sign, size, cost (None: unknown) and key."""
+
+    sign: int
+    size: int
+    cost: int | None
+    key: int
+
+
+class LotBook:
+    """The open lots of one account in one coin.
+
+    - ``method`` ({"fifo", "lifo", "average"}): the lot that a closing fill takes first
+    - ``start``: the position before the fills, as one lot of unknown cost
+
+    Everything is a Python int: sizes and prices in whole units, costs in price units times size
+    units times 2**GUARD_BITS. If a lot is split, its cost is split without a rest. Under every
+    method, at every time and at any price,
+
+        realised + unrealised = sum over all fills of -change * px, plus position * price.
+
+    Methods differ only in the time at which they realise a gain. FIFO and LIFO have a lot for each
+    opening fill; the average has one for all.
+
+    Spot tokens (docs/live_service.md, section 3) are never short. They also come and leave without
+    a trade: `add_tokens` and `remove_tokens`. The average method then has a separate lot for tokens
+    of unknown cost, and takes from both lots in proportion.
+
+    >>> book = LotBook("fifo")
+    >>> fills = ((2, 100), (1, 104))
+    >>> [book.apply_fill(change, px, number) for number, (change, px) in enumerate(fills)]
+    [[], []]
+    >>> [(key, size, gain >> GUARD_BITS) for key, _, size, _, gain in book.apply_fill(-3, 110, 2)]
+    [(0, 2, 20), (1, 1, 6)]
+    """
+
+    def __init__(self, method: Method, start: int = 0) -> None:
+        self.method = method
+        self.lots: deque[Lot] = deque()
+        if start:
+            self.lots.append(Lot(1 if start > 0 else -1, abs(start), None, -1))
+
+    def apply_fill(self, change: int, px: int, key: int) -> list[Match]:
+        """Apply a fill of a perp and return the parts of lots that it closes.
+
+        - ``change``: signed size, positive for a buy
+        - ``px``: price
+        - ``key``: the key of a lot that it opens
+        """
+        sign, left, lots = (1 if change > 0 else -1), abs(change), self.lots
+        parts: list[Match] = []
+        if lots and lots[0].sign != sign:
+            parts = self.remove_tokens(left, px)
+            left -= sum([part[2] for part in parts])
+        if left:
+            cost = (left * px) << GUARD_BITS
+            if lots and self.method == "average":
+                lot = lots[0]
+                lot.size += left
+                lot.cost = None if lot.cost is None else lot.cost + cost
+            else:
+                lots.append(Lot(sign, left, cost, key))
+        return parts
+
+    def add_tokens(self, size: int, cost: int | None = None, key: int = -1) -> None:
+        """Add spot tokens; `cost` is in the units of lots, or None for tokens without a buy.
+
+        By average they join a lot that has a cost, too, or that has none, too.
+        """
+        for lot in self.lots if self.method == "average" else ():
+            if (lot.cost is None) == (cost is None):
+                lot.size += size
+                lot.cost = None if lot.cost is None or cost is None else lot.cost + cost
+                return
+        if size or self.method == "average":  # the fee of a buy may take all of its tokens
+            self.lots.append(Lot(1, size, cost, key))
+
+    def sell_tokens(self, size: int, px: int) -> list[Match]:
+        """Sell spot tokens and return the parts of lots that this closes.
+
+        Tokens beyond the balance are of unknown cost.
+        """
+        parts = self.remove_tokens(size, px)
+        if missing := size - sum(part[2] for part in parts):
+            parts.append((-1, 1, missing, None, None))
+        return parts
+
+    def remove_tokens(self, size: int, px: int | None = None) -> list[Match]:
+        """Remove tokens and return the parts of lots, without a gain if there is no price."""
+        lots, taken, parts = self.lots, list[tuple[Lot, int]](), list[Match]()
+        if self.method == "average" and len(lots) > 1:
+            total = sum(lot.size for lot in lots)
+            size = min(size, total)
+            shares = [lot.size * size // max(total, 1) for lot in lots]
+            shares[0] += size - sum(shares)
+            taken = [*zip(lots, shares, strict=True)]
+            self.lots = deque(lot for lot, share in taken if share < lot.size)
+        else:
+            end = -1 if self.method == "lifo" else 0
+            while size and lots:
+                lot = lots[end]
+                taken.append((lot, min(size, lot.size)))
+                size -= taken[-1][1]
+                if taken[-1][1] == lot.size:
+                    del lots[end]
+        for lot, share in taken:
+            if not share:
+                continue
+            cost = gain = None
+            if lot.cost is not None:
+                # The remaining cost is rounded up; the closed part gets the rest, so that nothing
+                # is lost.
+                left = -(-lot.cost * (lot.size - share) // lot.size)
+                cost, lot.cost = lot.cost - left, left
+                if px is not None:
+                    gain = lot.sign * (((share * px) << GUARD_BITS) - cost)
+            lot.size -= share
+            parts.append((lot.key, lot.sign, share, cost, gain))
+        return parts
+
+    def set_balance(self, balance: int, rounding: int) -> list[Match]:
+        """Add or remove tokens that came or left without a fill; return the parts that left.
+
+        - ``rounding``: a difference up to this one is no movement
+        """
+        gap = balance - sum(lot.size for lot in self.lots)
+        if gap and balance and abs(gap) <= rounding:
+            if self.lots:  # the cost stays
+                lot = max(self.lots, key=attrgetter("size"))
+                lot.size += gap
+                if lot.size <= 0:
+                    self.lots.remove(lot)
+        elif gap > 0:
+            self.add_tokens(gap)
+        elif gap:
+            return self.remove_tokens(-gap)
+        return []
