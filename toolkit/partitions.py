@@ -138,7 +138,7 @@ class Files:
             not isinstance(base, pa_fs.LocalFileSystem)
             or not all(_is_text(kinds.get(name)) for name in (*_NAMES, column))
             or not all(
-                pa.types.is_floating(kinds.get(name, pa.null())) for name in (*amounts, *fees)
+                pa.types.is_float64(kinds.get(name, pa.null())) for name in (*amounts, *fees)
             )
             or kinds.get("time") not in _TIMES
             or not {*keys} <= _KEYS
@@ -155,14 +155,16 @@ class Files:
         groups += [f'"{self.owner}" AS user'] * ("user" in keys)
         hour = f"epoch_ms(time) // {HOUR} * {HOUR}" if _SPANS & {*keys} else "0"
         sums = [f"sum({name}) AS {name}" for name in ("closed_pnl", "fee", *fees)]
-        source = f"""FROM read_parquet($paths, union_by_name = true)
+        source = f"""FROM read_parquet($paths, union_by_name = true, hive_partitioning = false)
             WHERE "{column}" BETWEEN $first AND $last"""
-        folder = getattr(self.filesystem, "base_path", "")
-        values = {"paths": [folder + path for path in self.paths], **part._asdict()}
+        paths = [getattr(self.filesystem, "base_path", "") + path for path in self.paths]
+        if {*"*?["} & {*"".join(paths)}:  # DuckDB would look for other files
+            return None
+        values = {"paths": paths, **part._asdict()}
         if self.operation:
             source += " AND _operation = $operation"
             values["operation"] = self.operation
-        twice = f"SELECT hash(tid, side) AS trade {source} AND tid != 0"
+        twice = f"SELECT hash(tid, side) AS trade {source} AND tid IS DISTINCT FROM 0"
         added = f"""SELECT {", ".join([*groups, *sums])}, {hour} AS time,
             sign(px), sign(fee), sign({trading_fee}), sum(px * sz) AS volume, sum(sz) AS sz,
             sum(px * fee) AS cost, count(*) AS _rows,
@@ -174,7 +176,7 @@ class Files:
                     if (trades[1:] == trades[:-1]).any():
                         return None
                 rows = database.execute(added, values).df()
-        except duckdb.Error:  # for example brackets in the name of a folder
+        except duckdb.Error:  # for example other types in one of the files
             return None
         if not rows["known"].all():
             return None

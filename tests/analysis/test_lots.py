@@ -285,6 +285,12 @@ def test_unseen_tokens_have_no_cost():
     ]  # fmt: skip
 
 
+def test_tokens_convert_in_the_millisecond_of_their_buy():
+    fills = two_accounts().query("coin in ('#40', '#50', '#60')")
+    fills = fills.assign(coin=fills["coin"].replace("#40", "#90"), time=fills["time"].min())
+    assert {*lots(fills)["coin"]} == {"#50", "#60", "#90"}
+
+
 def test_only_unnamed_broken_fills_warn():
     """Fills are missing, so positions break: this warns only if nothing names the account."""
     fills = two_accounts().query("coin == 'BTC'").drop(columns="user")

@@ -99,6 +99,15 @@ def test_fills_of_equal_names_and_signs_are_added_up(tmp_path):
         assert Files.open(tmp_path).add_up("user", part, []) is None
 
 
+def test_names_of_files_are_neither_columns_nor_patterns(fills, tmp_path):
+    folder = tmp_path / "coin=ETH"
+    folder.mkdir()
+    for rows, name in ((fills[:200], "a1.parquet"), (fills[200:600], "a[1].parquet")):
+        rows.to_parquet(folder / name)
+        found = tk.apply(tk.pnl.attribution, folder / name, by="coin")
+        assert_equal(found, tk.pnl.attribution(rows, by="coin"))
+
+
 def test_processes_equal_whole(fills, path):
     with ProcessPoolExecutor(2) as pool:
         found = tk.apply(tk.pnl.round_trips, path, executor=pool, rows_at_once=2_000)

@@ -154,7 +154,7 @@ def _match_fills(
     """
     parts, books = list[_Part](), dict[int, LotBook]()
     # The cost of a position before the first fill, or after a gap, is not known.
-    begins, allowed = steps.first | (steps.is_gap & ~steps.spot), row_before(steps.tolerance)
+    begins, allowed = steps.is_gap & ~steps.spot, row_before(steps.tolerance)
     columns = (
         steps.chain, begins, steps.start, steps.change, steps.fee, steps.spot, px, allowed,
     )  # fmt: skip
@@ -167,7 +167,7 @@ def _match_fills(
             continue
         for leg in legs:
             chain, is_new, start, change, fee, spot, price, rounding = fills[leg]
-            if is_new:
+            if is_new or chain not in books:
                 books[chain] = LotBook(method, start)
             elif spot:
                 removed = books[chain].set_balance(start, rounding)
