@@ -190,10 +190,7 @@ class _Rows:
         values = self.columns.get(name)
         if values is None:
             return pa.nulls(len(self.at), pa.int8())
-        if not isinstance(values, pa.Array | pa.ChunkedArray):
-            values = pa.array(values)
-        if pa.types.is_timestamp(values.type):
-            values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        values = _read_column(values)
         return values if self._is_whole else values.take(self.at)
 
     def floats(self, name: str) -> Floats:
@@ -215,7 +212,7 @@ class _Rows:
                 values = values.combine_chunks()
             encoded = values.dictionary_encode("encode")
             names = ["" if text is None else str(text) for text in encoded.dictionary.to_pylist()]
-            self._codes[name] = np.asarray(encoded.indices).astype(np.int64), np.array(names, "U")
+            self._codes[name] = np.asarray(encoded.indices).astype(np.int64), np.array(names, "O")
         return self._codes[name]
 
     def find_repeats(self, identity: Sequence[str], compared: Sequence[str] | None) -> list[int]:
@@ -253,13 +250,26 @@ class _Rows:
     ) -> RowBreak:
         """Return the break of a row, with its place."""
         at, time = int(self.at[row]), int(self.time[row])
-        only = _Rows({name: column[at : at + 1] for name, column in self.columns.items()})
-        coin, user, *ids = (only.values(name)[0].as_py() for name in ("coin", "user", "tid", "oid"))
+        coin, user, *ids = (
+            _read_column(self.columns[name][at : at + 1])[0].as_py()
+            if name in self.columns
+            else None
+            for name in ("coin", "user", "tid", "oid")
+        )
         identity = next((f" (id {int(number)})" for number in ids if number), "")
         of = " of ".join(filter(None, (coin, user)))
         moment = f" at {time_text(time)}" if time else ""
         text = f"{of or 'the row'}{moment}{identity} {fault}"
         return RowBreak(kind, group, at, time, time if since is None else since, text)
+
+
+def _read_column(values: Any) -> pa.Array | pa.ChunkedArray:
+    """Return a column of Arrow, with times as whole milliseconds."""
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        values = pa.array(values)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    return values
 
 
 class HistoryChecks:

@@ -54,7 +54,8 @@ def decompress(
                     whole += part
         elif kind:
             with _open_gzip(io.BytesIO(view)) as file:  # twice as fast as zlib
-                whole += file.read(limit + 1)
+                while len(whole) <= limit and (part := file.read(_PART)):
+                    whole += part
     except _DAMAGED as error:
         raise AnswerDamaged(f"the {kind} data is damaged: {error}. Request it again") from None
     result = memoryview(whole) if kind else view

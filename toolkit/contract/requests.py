@@ -315,7 +315,8 @@ def _check_list(parameter: Parameter, value: Any) -> list[str]:
         hint = f"It has {len(value):,}: send several requests"
         raise unsent(f"{name} must have at most {parameter.most:,} entries", hint=hint)
     if parameter.kind == "addresses":
-        return [_check_form(replace(parameter, kind="address"), item) for item in value]
+        one = replace(parameter, kind="address")
+        return [_check_form(one, item) for item in value]
     for number, item in enumerate(value, 1):
         if not (isinstance(item, str) and item):
             hint = f"Entry {number} is {_shorten(item)}"

@@ -66,9 +66,8 @@ def request_remarks(request: "Request", *, has_start: bool = True) -> list[Remar
     elif has_start and start > end:
         words = f"the requested range ends at {to_iso(end)}, before it begins ({to_iso(start)})"
         remarks.append(Remark(words, True))
-    if (
-        not request.session.source.simulated
-    ):  # of known gaps, only a caller who chose a start is warned
+    if not request.session.source.simulated:
+        # Of known gaps, only a caller who chose a start is warned.
         remarks += [
             Remark(gap.words, has_start and start > 0)
             for gap in operation.gaps
