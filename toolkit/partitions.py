@@ -142,16 +142,17 @@ class Files:
             )
             or kinds.get("time") not in _TIMES
             or not {*keys} <= _KEYS
-            or "account" in kinds
+            or {"account", "dex"} & {*kinds}
+            or len({*map(str.lower, kinds)}) < len(kinds)  # DuckDB would take any of these
         ):
             return None
         import duckdb
 
         known = [f"isfinite({name})" for name in amounts]
         known += [f"coalesce(isfinite({name}), true)" for name in fees]
-        known += [f"{name} IS NOT NULL" for name in _NAMES]
         trading_fee = " - ".join(["fee", *(f"coalesce({n}, 0)" for n in fees if n in _PARTS)])
         groups = [*_NAMES, *(name for name in ("crossed", "builder") if name in keys)]
+        known += [f"{name} IS NOT NULL" for name in groups if name != "builder"]
         groups += [f'"{self.owner}" AS user'] * ("user" in keys)
         hour = f"epoch_ms(time) // {HOUR} * {HOUR}" if _SPANS & {*keys} else "0"
         sums = [f"sum({name}) AS {name}" for name in ("closed_pnl", "fee", *fees)]
@@ -168,7 +169,8 @@ class Files:
         added = f"""SELECT {", ".join([*groups, *sums])}, {hour} AS time,
             sign(px), sign(fee), sign({trading_fee}), sum(px * sz) AS volume, sum(sz) AS sz,
             sum(px * fee) AS cost, count(*) AS _rows,
-            bool_and(coalesce({" AND ".join(known)}, false)) AS known {source} GROUP BY ALL"""
+            bool_and(coalesce({" AND ".join(known)}, false)) AS known
+            {source} GROUP BY ALL ORDER BY ALL"""
         try:
             with duckdb.cursor() as database:
                 if "tid" in kinds:

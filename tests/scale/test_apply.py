@@ -97,6 +97,9 @@ def test_fills_of_equal_names_and_signs_are_added_up(tmp_path):
         changed = fills.assign(**{column: fills[column].where(fills.index != 8, value)})
         changed.to_parquet(tmp_path / "a.parquet")
         assert Files.open(tmp_path).add_up("user", part, []) is None
+    for name in ("dex", "Px"):  # DuckDB does not tell Px from px
+        fills.assign(**{name: 1.0}).to_parquet(tmp_path / "a.parquet")
+        assert Files.open(tmp_path).add_up("user", part, []) is None
 
 
 def test_names_of_files_are_neither_columns_nor_patterns(fills, tmp_path):

@@ -330,13 +330,14 @@ def trip_funding(
     found = found[is_later | ~legs.opened[trip[found]]]
     usd = sum_groups(trip[found], amount[found], number)
     of_fills, of_funding = map(frame_provenance, (fills.table.frame, funding.frame))
+    bounds = list[int]()
     # If the user removed fills, the end of the remaining ones is not known.
-    is_known = bool(of_funding) and of_fills.get("rows") == len(fills)
-    asked = (of_fills.get("asked_at"), of_funding.get("asked_at"))
-    bounds = [to_ms(time) for time in asked if isinstance(time, str)]
-    if isinstance(asked_end := of_fills.get("parameters", {}).get("end"), int):
-        bounds.append(asked_end)
-    last = np.full(len(steps.users) + 1, min(bounds, default=0) if is_known else 0)
+    if of_funding and of_fills.get("rows") == len(fills):
+        asked = (of_fills.get("asked_at"), of_funding.get("asked_at"))
+        bounds = [to_ms(time) for time in asked if isinstance(time, str)]
+        if isinstance(asked_end := of_fills.get("parameters", {}).get("end"), int):
+            bounds.append(asked_end)
+    last = np.full(len(steps.users) + 1, min(bounds, default=0))
     np.maximum.at(last, steps.user, steps.ms)
     np.maximum.at(last, payers, ms)
     held = np.minimum(ends, last[steps.user[at]]) // HOUR - begins // HOUR
