@@ -15,7 +15,7 @@ from toolkit.simulation.agents import (
     twaps,
     vaults,
 )
-from toolkit.simulation.engine import liquidation, spot
+from toolkit.simulation.engine import books, liquidation, spot
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.funding import pay_funding
 from toolkit.simulation.engine.margin import MARGIN_CHECK_MS
@@ -107,7 +107,8 @@ def _schedule_clock(exchange: Exchange) -> None:
     delisted = delisting_time(start_ms, end_ms)
     for coin, perp in enumerate(PERPS):
         if perp.delisted:
-            exchange.schedule(delisted - 5 * HOUR, liquidation.place_far_orders, coin)
+            for maker in exchange.makers[:3]:
+                exchange.schedule(delisted - 5 * HOUR, books.place_far_order, maker, coin)
             exchange.schedule(delisted, liquidation.delist_perp, coin)
     settled = spot_traders.OPENING_MS + spot_traders.OUTCOME_HOURS * HOUR + 11 * MINUTE
     outcomes = [(place, pair) for place, pair in enumerate(PAIRS) if pair.is_outcome]

@@ -11,6 +11,7 @@ from toolkit.rules.directions import CONVERSIONS
 from toolkit.rules.spot_cost import SWAPS, swap_tokens
 from toolkit.simulation.agents.spot_traders import OPENING_MS, spot_trader_numbers
 from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.spot import fill_spot_order, write_spot_fill
 from toolkit.simulation.markets import OUTCOMES, PAIRS, QUESTION, OutcomeMarket
 from toolkit.simulation.quantities import ONE_TOKEN
@@ -57,7 +58,8 @@ def convert_outcome(
     px, oid = ONE_TOKEN // len(leaving + coming), exchange.next_oid()
     tickets = []
     for coin in (*leaving, *coming):
-        ticket = exchange.make_ticket(account, _MARKETS[coin], coin in coming, px, size, time)
+        is_buy = coin in coming
+        ticket = Ticket(account, _MARKETS[coin], exchange.next_oid(), is_buy, px, size, time)
         ticket.oid, ticket.direction = oid, direction
         tickets.append(ticket)
     tokens, unit = size * ONE_TOKEN, _MARKETS[OUTCOMES[0].sides[0]].unit

@@ -95,8 +95,7 @@ def gamble(exchange: Exchange, time: int, number: int, coin: int, sign: int, lar
     px = exchange.best_price(coin, time, sign > 0)
     free = exchange.free_collateral(number, DEX_INDEX[coin], time)
     change = sign * (min(largest, free * PERPS[coin].max_leverage) // px)
-    ticket = books.market_ticket(exchange, account, coin, change, px, time)
-    books.execute_order(exchange, exchange.next_transaction(time), coin, ticket)
+    books.trade_market(exchange, time, account, coin, change, px)
     books.place_far_order(exchange, time, account, coin)
 
 

@@ -3,6 +3,7 @@
 from toolkit.contract.order_states import GROUPS
 from toolkit.simulation.engine.books import round_to_tick
 from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.markets import PAIRS, PERPS
 from toolkit.simulation.random_draws import random_stream
 from toolkit.times import HOUR
@@ -41,7 +42,7 @@ def place_unfilled_order(
     px = round_to_tick(exchange.mark_price(coin, time) * thousandths // 1000, coin)
     notional = min(owner.funds, perp.depth_usd * 1e6) * (0.1 + draw)
     size = max(1, int(notional) // px)
-    ticket = exchange.make_ticket(owner, perp, is_buy, px, size, time)
+    ticket = Ticket(owner, perp, exchange.next_oid(), is_buy, px, size, time)
     ticket.cloid = owner.make_cloid(ticket.oid)
     tx = exchange.next_transaction(time)
     if is_rejected:

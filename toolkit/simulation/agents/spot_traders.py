@@ -9,6 +9,7 @@ from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine import books
 from toolkit.simulation.engine.accounts import HEDGER, SPOT_MAKER, Account
 from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.spot import best_spot_price, fill_spot_order
 from toolkit.simulation.markets import FOLLOWED_PERPS, OUTCOMES, PAIRS, PERPS, QUESTION, SPOT_PAIRS
 from toolkit.simulation.quantities import ONE_TOKEN
@@ -57,11 +58,12 @@ def trade_spot(
         size = size if share > 0.7 else int(size * share)
     if size * px * (1 if is_buy else 5) < 10 * ONE_TOKEN:
         return
-    taker = exchange.make_ticket(account, pair, is_buy, px, size, time, tif="Ioc")
+    taker = Ticket(account, pair, exchange.next_oid(), is_buy, px, size, time, tif="Ioc")
     taker.cloid = account.make_cloid(taker.oid)
     tx = exchange.next_transaction(time)
     for part in books.split_size(size, exchange.rng.random(), exchange.rng.random()):
-        quote = exchange.make_ticket(maker, pair, not is_buy, px, part, time - 700, tif="Alo")
+        oid = exchange.next_oid()
+        quote = Ticket(maker, pair, oid, not is_buy, px, part, time - 700, tif="Alo")
         exchange.record_status(quote, "open", quote.time, 3)
         tid = exchange.next_tid()
         fill_spot_order(exchange, tx, quote, part * pair.unit, tid, crossed=False)
@@ -84,8 +86,7 @@ def hedge(
     change = -lots - exchange.position_size(coin, number)
     if change:
         px = exchange.best_price(coin, time, change > 0)
-        ticket = books.market_ticket(exchange, exchange.accounts[number], coin, change, px, time)
-        books.execute_order(exchange, exchange.next_transaction(time), coin, ticket)
+        books.trade_market(exchange, time, exchange.accounts[number], coin, change, px)
 
 
 def spot_trader_numbers(accounts: list[Account]) -> list[int]:

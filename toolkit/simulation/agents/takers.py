@@ -44,8 +44,12 @@ def trade_perp(exchange: Exchange, time: int, number: int, coin: int) -> None:
     trend = int(np.sign(mid[minute] - mid[max(minute - _TREND_MINUTES, 0)]))
     usual = account.funds * account.leverage / len(account.coins)
     largest_position = min(usual, depth_usd * 40e6)
-    signal = _target_signal(account.strategy, trend, rng.random(), rng.random())
-    change = int(largest_position * signal) // bid - exchange.position_size(coin, number)
+    # The target is a share of the largest position, from -1 to 1, and often 0:
+    is_flat, strength = rng.random() < 0.3, rng.random()
+    signs = {"trend": trend, "reversion": -trend}
+    signal = signs[account.strategy] * strength if account.strategy in signs else 2.0 * strength - 1
+    change = 0 if is_flat else int(largest_position * signal) // bid
+    change -= exchange.position_size(coin, number)
     notional = min(largest_position * (0.05 + rng.random()), depth_usd * 6e6)
     largest = int(notional) // bid
     change = max(-largest, min(largest, change))
@@ -138,17 +142,6 @@ def draw_perp_intents(exchange: Exchange, count: int) -> None:
         exchange.schedule(exchange.start_ms + time, trade_perp, taker, coin)
 
 
-def _target_signal(strategy: str, trend: int, kind: float, strength: float) -> float:
-    """Return the target position as a share of the largest, from -1 to 1; often 0."""
-    if kind < 0.3:
-        return 0.0
-    if strategy == "trend":
-        return trend * strength
-    if strategy == "reversion":
-        return -trend * strength
-    return 2.0 * strength - 1.0
-
-
 def _add_bracket(exchange: Exchange, coin: int, parent: Ticket) -> None:
     """Add a take-profit and a stop-loss child to an order, and schedule their trigger.
 
@@ -180,9 +173,9 @@ def _make_child(exchange: Exchange, coin: int, parent: Ticket, px: int, is_profi
     limit = books.round_to_tick(trigger_px * percent // 100, coin)
     kind = f"{'Take Profit' if is_profit else 'Stop'} {'Limit' if is_limit else 'Market'}"
     tif = "Gtc" if is_limit else None
-    child = exchange.make_ticket(
-        parent.account, perp, not parent.is_buy, limit, parent.size, parent.time, kind, tif
-    )
+    is_buy, size, time = not parent.is_buy, parent.size, parent.time
+    oid = exchange.next_oid()
+    child = Ticket(parent.account, perp, oid, is_buy, limit, size, time, kind, tif)
     child.reduce_only, child.trigger_px = True, trigger_px
     child.is_position_tpsl = exchange.rng.random() < _WHOLE_POSITION_SHARE
     side = "above" if is_profit == parent.is_buy else "below"

@@ -18,7 +18,7 @@ def move_tokens(
     number: int,
     token: str,
     amount: int,
-    change: int,
+    sign: int,
     other: int = -1,
     operation: str = "",
     interest: int = 0,
@@ -29,12 +29,12 @@ def move_tokens(
     - ``number``: the owner
     - ``token``: the token; empty if the delta has only its type
     - ``amount``: the amount in the delta, in units of 1e-8
-    - ``change``: the change of the account's balance
+    - ``sign``: 1 if the account receives the amount and the interest, -1 if it pays them
     - ``other``: the receiver, or -1 if there is none
     - ``operation``, ``interest``: operation and interest of a `borrowLend`
     """
     tx = exchange.next_transaction(time)
-    delta = LedgerDelta(type=kind)
+    delta, change = LedgerDelta(type=kind), sign * (amount + interest)
     # ASSUMED: The ledger row of a backstop liquidation has only its type.
     if token:
         exchange.wallets[number][token].ledger += change
@@ -58,7 +58,7 @@ def move_tokens(
     if operation:
         delta.operation = operation
         delta.interest_amount = decimal_text(interest, WEI)
-    exchange.write_ledger(tx, delta, *((number, other) if other >= 0 else (number,)))
+    exchange.write_ledger(tx, delta, dict.fromkeys((number, other) if other >= 0 else (number,), 0))
 
 
 def give_tokens(
@@ -70,7 +70,7 @@ def give_tokens(
     """
     amount = exchange.wallets[number][token].balance * percent // 100
     if amount:
-        move_tokens(exchange, time, "spotTransfer", number, token, amount, -amount, other)
+        move_tokens(exchange, time, "spotTransfer", number, token, amount, -1, other)
 
 
 def draw_token_gifts(exchange: Exchange) -> None:
@@ -91,34 +91,33 @@ def draw_token_transfers(exchange: Exchange) -> None:
     accounts with an even number borrow, and repay a part with interest.
     """
     start_ms, end_ms, bank = exchange.start_ms, exchange.end_ms, exchange.spot_maker.number
-
-    def move(time: int, kind: str, number: int, amount: int, sign: int, token: str) -> None:
-        exchange.schedule(time, move_tokens, kind, number, token, amount, sign * amount)
-
+    schedule, native = exchange.schedule, NATIVE_TOKEN
     for number, token in enumerate(FOLLOWED_PERPS):
         amount = 5_000 * ONE_TOKEN if token == "UBTC" else 20_000_000 * ONE_TOKEN
-        move(start_ms + number, "spotGenesis", bank, amount, 1, token)
-    move(start_ms + HOUR, "spotGenesis", bank, -5 * ONE_TOKEN, 1, "PURR")
-    move(start_ms + 2 * HOUR, "deployGasAuction", bank, 512 * ONE_TOKEN, -1, NATIVE_TOKEN)
-    move(end_ms - HOUR, "borrowLendBackstopLiquidation", bank, 0, 1, "")
-    move(start_ms + 3 * HOUR, "accountActivationGas", bank, ONE_TOKEN, -1, "USDC")
+        schedule(start_ms + number, move_tokens, "spotGenesis", bank, token, amount, 1)
+    schedule(start_ms + HOUR, move_tokens, "spotGenesis", bank, "PURR", -5 * ONE_TOKEN, 1)
+    schedule(
+        start_ms + 2 * HOUR, move_tokens, "deployGasAuction", bank, native, 512 * ONE_TOKEN, -1
+    )
+    schedule(end_ms - HOUR, move_tokens, "borrowLendBackstopLiquidation", bank, "", 0, 1)
+    schedule(start_ms + 3 * HOUR, move_tokens, "accountActivationGas", bank, "USDC", ONE_TOKEN, -1)
     for account in exchange.accounts:
         if not account.uses_native:
             continue
-        number, token = account.number, NATIVE_TOKEN
+        number = account.number
         amount = (100 + account.funds // 10**8) * ONE_TOKEN
         time = start_ms + 35 * MINUTE + number * 1_021
         later = time + (end_ms - time) * 3 // 5
         kind = "spotTransfer" if number % 3 else "send"
-        exchange.schedule(time, move_tokens, kind, bank, token, amount, -amount, number)
+        schedule(time, move_tokens, kind, bank, native, amount, -1, number)
         staked = amount // 2
-        move(time + 10 * MINUTE, "cStakingTransfer", number, staked, -1, token)
-        move(later, "cStakingTransfer", number, staked // 5, 1, token)
-        move(later + HOUR, "rewardsClaim", number, staked // 4_000 + 1, 1, token)
+        schedule(time + 10 * MINUTE, move_tokens, "cStakingTransfer", number, native, staked, -1)
+        schedule(later, move_tokens, "cStakingTransfer", number, native, staked // 5, 1)
+        schedule(later + HOUR, move_tokens, "rewardsClaim", number, native, staked // 4_000 + 1, 1)
         loan, sign = amount // 8, -1 if number % 2 else 1
         first, last = ("supply", "withdraw") if number % 2 else ("borrow", "repay")
         part, interest = loan // 3, loan // 3_000
-        lend = number, token, loan, sign * loan, -1, first
-        back = number, token, part, -sign * (part + interest), -1, last, interest
-        exchange.schedule(time + 20 * MINUTE, move_tokens, "borrowLend", *lend)
-        exchange.schedule(later, move_tokens, "borrowLend", *back)
+        lend = number, native, loan, sign, -1, first
+        back = number, native, part, -sign, -1, last, interest
+        schedule(time + 20 * MINUTE, move_tokens, "borrowLend", *lend)
+        schedule(later, move_tokens, "borrowLend", *back)

@@ -14,85 +14,59 @@ _FEE = 1_000_000
 """The fee of a withdrawal, and of a transfer to another account."""
 
 
-def deposit(exchange: Exchange, time: int, number: int, usdc: int) -> None:
-    """Add dollars from outside to an account."""
-    exchange.add_dollars(number, usdc)
-    delta = LedgerDelta(type="deposit", usdc=money_text(usdc))
-    exchange.write_ledger(exchange.next_transaction(time), delta, number)
+def move_dollars(
+    exchange: Exchange, time: int, kind: str, number: int, usdc: int, other: int = -1
+) -> None:
+    """Move an account's dollars: in from outside, out, to its spot wallet, or to another account.
 
-
-def withdraw(exchange: Exchange, time: int, number: int, usdc: int) -> None:
-    """Pay dollars out to an account's owner."""
+    - ``kind``: type of the ledger delta
+    - ``number``, ``other``: the account, and the receiver, or -1 if there is none
+    """
     # ASSUMED: The field `usdc` of a withdrawal is the amount that arrives. It does not include the
     # fee.
-    exchange.add_dollars(number, -usdc - _FEE)
-    delta = LedgerDelta(
-        type="withdraw", usdc=money_text(usdc), nonce=time - 900, fee=money_text(_FEE)
-    )
-    exchange.write_ledger(exchange.next_transaction(time), delta, number)
-
-
-def change_class(exchange: Exchange, time: int, number: int, usdc: int, dex: str) -> None:
-    """Move an account's dollars from its native perps to spot, or from spot to another dex."""
-    moved, text = usdc if dex else -usdc, money_text(usdc)
-    exchange.add_dollars(number, moved, DEXES.index(dex))
-    exchange.wallets[number]["USDC"].ledger -= moved * WEI_PER_MICRO
-    delta = LedgerDelta(type="accountClassTransfer", usdc=text, to_perp=False)
-    if dex:
-        kind = "perpDexClassTransfer"
-        delta = LedgerDelta(type=kind, token="USDC", amount=text, dex=dex, to_perp=True)
-    exchange.write_ledger(exchange.next_transaction(time), delta, number)
-
-
-def pay_account(
-    exchange: Exchange, time: int, number: int, usdc: int, other: int, is_internal: bool
-) -> None:
-    """Move dollars to another account: an internal transfer for a fee, or to a sub-account."""
-    exchange.add_dollars(number, -usdc)
-    exchange.add_dollars(other, usdc)
-    delta = LedgerDelta(
-        type="internalTransfer" if is_internal else "subAccountTransfer",
-        usdc=money_text(usdc),
-        user=exchange.accounts[number].address,
-        destination=exchange.accounts[other].address,
-    )
-    if is_internal:
-        exchange.add_dollars(number, -_FEE)
+    delta = LedgerDelta(type=kind, usdc=money_text(usdc))
+    changes = {number: usdc if kind == "deposit" else -usdc}
+    if kind in ("withdraw", "internalTransfer"):
+        changes[number] -= _FEE
         delta.fee = money_text(_FEE)
-    exchange.write_ledger(exchange.next_transaction(time), delta, number, other)
+    if kind == "withdraw":
+        delta.nonce = time - 900
+    if kind == "accountClassTransfer":
+        delta.to_perp = False
+        exchange.wallets[number]["USDC"].ledger += usdc * WEI_PER_MICRO
+    if other >= 0:
+        changes[other] = usdc
+        delta.user = exchange.accounts[number].address
+        delta.destination = exchange.accounts[other].address
+    exchange.write_ledger(exchange.next_transaction(time), delta, changes)
 
 
-def fund_dex(exchange: Exchange, time: int, number: int, usdc: int, dex: str) -> None:
-    """Move an account's dollars from its native perps to another dex.
+def fund_dex(
+    exchange: Exchange, time: int, number: int, usdc: int, dex: str, is_from_spot: bool
+) -> None:
+    """Move an account's dollars to another dex, from its spot wallet or its native perps.
 
     A dex with another collateral gets it from the issuer, who is outside the world.
     """
     account, place, text = exchange.accounts[number], DEXES.index(dex), money_text(usdc)
-    token, sender, source_dex = COLLATERAL[dex], account.address, ""
-    if token == "USDC":
+    token, changes = COLLATERAL[dex], {number: usdc}
+    delta = LedgerDelta(type="send", token=token, amount=text)
+    if is_from_spot:
+        exchange.wallets[number][token].ledger -= usdc * WEI_PER_MICRO
+        delta.type, delta.dex, delta.to_perp = "perpDexClassTransfer", dex, True
+    elif token == "USDC":
         exchange.balances[number][0] -= usdc
-        exchange.balances[number][place] += usdc
-    else:
-        exchange.add_dollars(number, usdc, place)
-        sender, source_dex = party_address(exchange.seed, "issuer"), "spot"
-    if token == "USDC" and account.mode == 1:
-        delta = LedgerDelta(type="activateDexAbstraction", dex=dex, token=token, amount=text)
-    else:
-        delta = LedgerDelta(
-            type="send",
-            user=sender,
-            destination=account.address,
-            source_dex=source_dex,
-            destination_dex=dex,
-            token=token,
-            amount=text,
-            usdc_value=text,
-            fee="0.0",
-            native_token_fee="0.0",
-            nonce=time - 800,
-            fee_token="",
-        )
-    exchange.write_ledger(exchange.next_transaction(time), delta, number)
+        exchange.totals[number].ledger -= usdc
+    if not is_from_spot and token == "USDC" and account.mode == 1:
+        delta.type, delta.dex = "activateDexAbstraction", dex
+    elif not is_from_spot:
+        is_inside = token == "USDC"
+        delta.user = account.address if is_inside else party_address(exchange.seed, "issuer")
+        delta.source_dex, delta.destination_dex = "" if is_inside else "spot", dex
+        delta.destination, delta.usdc_value = account.address, text
+        delta.fee, delta.native_token_fee, delta.fee_token = "0.0", "0.0", ""
+        delta.nonce = time - 800
+    exchange.write_ledger(exchange.next_transaction(time), delta, changes, place)
 
 
 def draw_dollar_transfers(exchange: Exchange) -> None:
@@ -108,18 +82,18 @@ def draw_dollar_transfers(exchange: Exchange) -> None:
             continue
         number, funds, main = account.number, account.funds, account.sub_account_of
         time = start_ms + MINUTE + number * 1_009 % (20 * MINUTE)
-        schedule(time, deposit, number if main is None else main, funds)
+        schedule(time, move_dollars, "deposit", number if main is None else main, funds)
         if main is not None:
             time = start_ms + 25 * MINUTE + number * 997
-            schedule(time, pay_account, main, funds, number, False)
+            schedule(time, move_dollars, "subAccountTransfer", main, funds, number)
         for dex in filter(None, account.dexes):
             time = start_ms + 40 * MINUTE + number * 1_013 + DEXES.index(dex)
-            schedule(time, fund_dex, number, funds // 4, dex)
+            schedule(time, fund_dex, number, funds // 4, dex, False)
         if account.spot_share:
             usdc = funds // 100 * account.spot_share
             time = start_ms + 28 * MINUTE + number * 1_019
-            schedule(time, change_class, number, usdc, "")
-            schedule(time + 9 * MINUTE, change_class, number, usdc // 8, "eqx")
+            schedule(time, move_dollars, "accountClassTransfer", number, usdc)
+            schedule(time + 9 * MINUTE, fund_dex, number, usdc // 8, "eqx", True)
     rng = random_stream(exchange.seed, "moves")
     days = exchange.hours // 24
     count = len(accounts) * days // 5
@@ -132,12 +106,12 @@ def draw_dollar_transfers(exchange: Exchange) -> None:
             continue
         usdc = max(account.funds // 10_000 * (20 + int(share * 200.0)), 5_000_000)
         if kind < 0.4:
-            schedule(time, deposit, number, usdc * 5)
+            schedule(time, move_dollars, "deposit", number, usdc * 5)
         elif kind < 0.65:
-            schedule(time, withdraw, number, usdc)
+            schedule(time, move_dollars, "withdraw", number, usdc)
         elif kind < 0.8 and second != number and not other.has_story:
-            schedule(time, pay_account, number, usdc, second, True)
+            schedule(time, move_dollars, "internalTransfer", number, usdc, second)
         elif kind < 0.9 and account.spot_share:
-            schedule(time, change_class, number, usdc // 10, "eqx")
+            schedule(time, fund_dex, number, usdc // 10, "eqx", True)
         else:
-            schedule(time, change_class, number, usdc, "")
+            schedule(time, move_dollars, "accountClassTransfer", number, usdc)

@@ -54,13 +54,12 @@ def pay_vault(
     - ``kind``: type of the ledger delta
     """
     delta = LedgerDelta(type=kind, vault=exchange.accounts[vault].address, usdc=money_text(usdc))
-    paid = -usdc if kind == "vaultDistribution" else usdc
-    exchange.add_dollars(vault, paid)
-    exchange.add_dollars(account, -paid)
+    paid, fee = -usdc if kind == "vaultDistribution" else usdc, 0
     if kind == "vaultCreate":
-        delta.fee = money_text(_CREATION_FEE)
-        exchange.add_dollars(account, -_CREATION_FEE)
-    exchange.write_ledger(exchange.next_transaction(time), delta, vault, account)
+        fee = _CREATION_FEE
+        delta.fee = money_text(fee)
+    changes = {vault: paid, account: -paid - fee}
+    exchange.write_ledger(exchange.next_transaction(time), delta, changes)
 
 
 def withdraw_from_vault(
@@ -75,23 +74,19 @@ def withdraw_from_vault(
     # ASSUMED: The vault keeps the closing cost of a withdrawal.
     tx = exchange.next_transaction(time)
     vault = exchange.accounts[number]
-    books.cancel_orders(exchange, tx, "vaultWithdrawalCanceled", account=vault)
+    books.cancel_orders(exchange, tx, "vaultWithdrawalCanceled", vault)
     for coin in range(len(PERPS)):
         size = exchange.position_size(coin, number)
         if abs(size) >= 10 and coin not in exchange.delisted:
             px = exchange.mark_price(coin, time)
             change = -(size // 10) if size > 0 else -size // 10
-            ticket = books.market_ticket(exchange, vault, coin, change, px, time)
-            ticket.kind, ticket.reduce_only = "Vault Close", True
-            books.execute_order(exchange, exchange.next_transaction(time), coin, ticket)
+            fields = {"kind": "Vault Close", "reduce_only": True}
+            books.trade_market(exchange, time, vault, coin, change, px, **fields)
             break
     basis = usdc * 9 // 10
     commission = (usdc - basis) // 10
     closing_cost = usdc // 1_000
     net = usdc - commission - closing_cost
-    exchange.add_dollars(number, -net - commission)
-    exchange.add_dollars(follower, net)
-    exchange.add_dollars(leader, commission)
     withdrawal = LedgerDelta(
         type="vaultWithdraw",
         vault=vault.address,
@@ -102,13 +97,13 @@ def withdraw_from_vault(
         basis=money_text(basis),
         net_withdrawn_usd=money_text(net),
     )
-    exchange.write_ledger(tx, withdrawal, number, follower)
+    exchange.write_ledger(tx, withdrawal, {number: -net - commission, follower: net})
     payment = LedgerDelta(
         type="vaultLeaderCommission",
         user=exchange.accounts[leader].address,
         usdc=money_text(commission),
     )
-    exchange.write_ledger(tx, payment, leader)
+    exchange.write_ledger(tx, payment, {leader: commission})
 
 
 def net_vaults(exchange: Exchange, time: int, coin: int, parent: Account, child: Account) -> None:

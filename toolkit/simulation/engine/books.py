@@ -1,5 +1,7 @@
 """Order books: quotes of market makers, orders of takers, and resting orders far from the price."""
 
+from typing import Any
+
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import Exchange, Transaction
 from toolkit.simulation.engine.orders import Ticket
@@ -57,9 +59,8 @@ def execute_order(exchange: Exchange, tx: Transaction, coin: int, ticket: Ticket
 def place_far_order(exchange: Exchange, time: int, account: Account, coin: int) -> None:
     """Place a small buy order a fifth below the market; it waits until it is cancelled."""
     px = exchange.mark_price(coin, time) * 4 // 5
-    legal = round_to_tick(px, coin)
-    size = max(1, 20_000_000 // px)
-    ticket = exchange.make_ticket(account, PERPS[coin], True, legal, size, time)
+    legal, size = round_to_tick(px, coin), max(1, 20_000_000 // px)
+    ticket = Ticket(account, PERPS[coin], exchange.next_oid(), True, legal, size, time)
     tx = exchange.next_transaction(time)
     exchange.record_status(ticket, "open", tx.time, tx.index)
     exchange.far_orders.append(ticket)
@@ -69,8 +70,7 @@ def cancel_orders(
     exchange: Exchange,
     tx: Transaction,
     status: str,
-    *,
-    account: Account | None = None,
+    account: Account | None,
     coin: str = "",
 ) -> None:
     """Cancel the resting orders of an account, of a perp, or of an account on a perp."""
@@ -86,13 +86,14 @@ def cancel_orders(
 
 def _add_quotes(exchange: Exchange, tx: Transaction, coin: int, taker: Ticket, best: int) -> None:
     """Place the quotes that a taker of this size will meet."""
-    rng, sign, perp = exchange.rng, taker.sign, PERPS[coin]
+    rng, sign, traders = exchange.rng, taker.sign, exchange.traders[coin]
     book = (exchange.asks if taker.is_buy else exchange.bids)[coin]
 
     def place_quote(account: Account, px: int, size: int) -> None:
         """Insert a quote into the book, behind all quotes with the same or a better price."""
-        quote = exchange.make_ticket(account, perp, sign < 0, max(px, 1), size, tx.time)
-        quote.time = max(tx.time - 1 - int(rng.random() * 20_000), exchange.start_ms)
+        oid = exchange.next_oid()
+        time = max(tx.time - 1 - int(rng.random() * 20_000), exchange.start_ms)
+        quote = Ticket(account, PERPS[coin], oid, sign < 0, max(px, 1), size, time)
         quote.tif = "Alo" if account.strategy == "maker" else "Gtc"
         quote.cloid = account.make_cloid(quote.oid)
         exchange.record_status(quote, "open", quote.time, int(rng.random() * 40))
@@ -101,35 +102,29 @@ def _add_quotes(exchange: Exchange, tx: Transaction, coin: int, taker: Ticket, b
             place -= 1
         book.insert(place, quote)
 
-    step = tick_size(best, perp.px_decimals)
+    step = tick_size(best, PERPS[coin].px_decimals)
     level = 0
     account = taker.account
     if rng.random() < _OWN_QUOTE_SHARE:
         place_quote(account, best, taker.left)
     for part in split_size(taker.left, rng.random(), rng.random()):
-        if account.strategy == "maker" and rng.random() < _SAME_MAKER_SHARE:
-            size = part
-        else:
-            account, size = _choose_owner(exchange, coin, taker.account, -sign * part)
+        size = part
+        if account.strategy != "maker" or rng.random() >= _SAME_MAKER_SHARE:
+            # A trader who reduces a position, or a market maker.
+            account = taker.account
+            if traders and rng.random() < _PASSIVE_SHARE:
+                account = traders[int(rng.random() * len(traders))]
+            reducible = exchange.position_size(coin, account.number) * sign
+            if account is not taker.account and reducible > 0:
+                size = min(part, reducible)
+            else:
+                account = _choose_maker(exchange, coin, -sign, taker.account)
         place_quote(account, best + sign * level * step, size)
         level += int(rng.random() * rng.random() * 3.0)
     missing = taker.left - sum(q.left for q in book if q.account is not taker.account)
     if missing > 0:
         maker = _choose_maker(exchange, coin, -sign, taker.account)
         place_quote(maker, best + sign * (level + 1) * step, missing)
-
-
-def _choose_owner(
-    exchange: Exchange, coin: int, taker: Account, change: int
-) -> tuple[Account, int]:
-    """Choose who quotes, and how much: a market maker, or a trader who reduces a position."""
-    rng, traders = exchange.rng, exchange.traders[coin]
-    if traders and rng.random() < _PASSIVE_SHARE:
-        account = traders[int(rng.random() * len(traders))]
-        position = exchange.position_size(coin, account.number)
-        if account is not taker and position * change < 0:
-            return account, min(abs(change), abs(position))
-    return _choose_maker(exchange, coin, 1 if change > 0 else -1, taker), abs(change)
 
 
 def _choose_maker(exchange: Exchange, coin: int, sign: int, taker: Account) -> Account:
@@ -141,13 +136,25 @@ def _choose_maker(exchange: Exchange, coin: int, sign: int, taker: Account) -> A
 
 
 def market_ticket(
-    exchange: Exchange, account: Account, coin: int, change: int, px: int, time: int
+    exchange: Exchange, account: Account, coin: int, change: int, px: int, time: int, **fields: Any
 ) -> Ticket:
-    """Return a new market order, with the usual limit of 5 % from the price."""
-    limit = round_to_tick(px * (105 if change > 0 else 95) // 100, coin)
-    return exchange.make_ticket(
-        account, PERPS[coin], change > 0, limit, abs(change), time, "Market", "FrontendMarket"
-    )
+    """Return a new market order, with the usual limit of 5 % from the price.
+
+    - ``fields``: what else it has, by the names in `Ticket`
+    """
+    perp, limit = PERPS[coin], round_to_tick(px * (105 if change > 0 else 95) // 100, coin)
+    fields = {"kind": "Market", "tif": "FrontendMarket", **fields}
+    oid = exchange.next_oid()
+    return Ticket(account, perp, oid, change > 0, limit, abs(change), time, **fields)
+
+
+def trade_market(
+    exchange: Exchange, time: int, account: Account, coin: int, change: int, px: int, **fields: Any
+) -> Ticket:
+    """Execute a new market order, as in `market_ticket`, and return it."""
+    ticket = market_ticket(exchange, account, coin, change, px, time, **fields)
+    execute_order(exchange, exchange.next_transaction(time), coin, ticket)
+    return ticket
 
 
 def round_to_tick(px: int, coin: int) -> int:

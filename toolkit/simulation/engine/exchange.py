@@ -7,9 +7,9 @@ Money is in micro-dollars, sizes in lots of ``10**-sz_decimals``, prices in unit
 import heapq
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVarTuple
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -29,15 +29,13 @@ from toolkit.simulation.engine.accounts import (
 from toolkit.simulation.engine.margin import initial_margin, is_isolated, opened_size
 from toolkit.simulation.engine.orders import Ticket, Twap, order_record
 from toolkit.simulation.engine.prices import Prices
-from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS, Pair, Perp
+from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS
 from toolkit.simulation.quantities import decimal_text, money_text, rounded_share
 from toolkit.simulation.random_draws import transaction_hash
 from toolkit.times import HOUR, MINUTE
 
 DEX_INDEX = [DEXES.index(perp.dex) for perp in PERPS]
 """Index of a perp -> index of its dex."""
-
-Arguments = TypeVarTuple("Arguments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +109,7 @@ class Exchange:
         self._oid = 140_000_000_000 + self._first_id
         self._tid = 300_000_000_000_000 + self._first_id
 
-    def schedule(
-        self,
-        time: int,
-        event: Callable[["Exchange", int, *Arguments], None],
-        *arguments: *Arguments,
-    ) -> None:
+    def schedule(self, time: int, event: Callable[..., None], *arguments: Any) -> None:
         """Schedule an event: a function of the exchange, the time, and more arguments.
 
         Of several events at one time, the one that was scheduled first happens first.
@@ -154,20 +147,6 @@ class Exchange:
         """Return a new trade id."""
         self._tid += self._id_step * (1 + int(self.rng.random() * 1_000))
         return self._tid
-
-    def make_ticket(
-        self,
-        account: Account,
-        market: Perp | Pair,
-        is_buy: bool,
-        px: int,
-        size: int,
-        time: int,
-        kind: str = "Limit",
-        tif: str | None = "Gtc",
-    ) -> Ticket:
-        """Return a new order with a new id."""
-        return Ticket(account, market, self.next_oid(), is_buy, px, size, time, kind, tif)
 
     def record_status(self, ticket: Ticket, status: str, time: int, tx_index: int) -> None:
         """Record that the status of an order has changed."""
@@ -254,15 +233,18 @@ class Exchange:
         margin = initial_margin(account, coin, lots * px)
         return not lots or margin <= self.free_collateral(account.number, DEX_INDEX[coin], time)
 
-    def add_dollars(self, account: int, usdc: int, dex: int = 0) -> None:
-        """Add micro-dollars to an account's perp balance on a dex; a negative amount removes."""
-        self.balances[account][dex] += usdc
-        self.totals[account].ledger += usdc
+    def write_ledger(
+        self, tx: Transaction, delta: r.LedgerDelta, changes: Mapping[int, int], dex: int = 0
+    ) -> None:
+        """Write one update to the ledger of each account.
 
-    def write_ledger(self, tx: Transaction, delta: r.LedgerDelta, *accounts: int) -> None:
-        """Write one update to the ledger of each account, once."""
+        - ``changes``: account -> micro-dollars that the update adds to its perp balance
+        - ``dex``: index of the dex with this balance
+        """
         update = r.LedgerUpdate(time=tx.time, hash=tx.hash, delta=delta)
-        for account in dict.fromkeys(accounts):
+        for account, usdc in changes.items():
+            self.balances[account][dex] += usdc
+            self.totals[account].ledger += usdc
             self.ledger.append((self.accounts[account].address, update))
 
     def match_orders(

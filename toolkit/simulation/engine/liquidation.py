@@ -67,17 +67,11 @@ def check_margins(exchange: Exchange, time: int, only: tuple[int, int, int] | No
             _liquidate_positions(exchange, time, account, key, equity, required, only is not None)
 
 
-def place_far_orders(exchange: Exchange, time: int, coin: int) -> None:
-    """Place an order of each of three market makers that is never filled."""
-    for maker in exchange.makers[:3]:
-        books.place_far_order(exchange, time, maker, coin)
-
-
 def delist_perp(exchange: Exchange, time: int, coin: int) -> None:
     """End a market: cancel its orders, and settle all positions at the mark price, without fees."""
     tx = exchange.next_transaction(time)
     exchange.delisted.add(coin)
-    books.cancel_orders(exchange, tx, "delistedCanceled", coin=PERPS[coin].coin)
+    books.cancel_orders(exchange, tx, "delistedCanceled", None, PERPS[coin].coin)
     px = exchange.mark_price(coin, time)
     for number, (size, _) in list(exchange.positions[coin].items()):
         ticket = books.market_ticket(exchange, exchange.accounts[number], coin, -size, px, time)
@@ -116,7 +110,7 @@ def _liquidate_positions(
         return
     tx = exchange.next_transaction(time)
     name, mode = ("", "Cross") if only == _CROSS else (PERPS[only].coin, "Isolated")
-    books.cancel_orders(exchange, tx, "liquidatedCanceled", account=account, coin=name)
+    books.cancel_orders(exchange, tx, "liquidatedCanceled", account, name)
     method = account.liquidated_by or (MARKET if 3 * equity >= 2 * required else BACKSTOP)
     delta = LedgerDelta(
         type="liquidation",
@@ -130,15 +124,15 @@ def _liquidate_positions(
             for coin, (size, _) in marks.items()
         ],
     )
-    exchange.write_ledger(tx, delta, number)
+    exchange.write_ledger(tx, delta, {number: 0})
     for coin, (size, px) in marks.items():
         perp, notional = PERPS[coin], abs(size) * px
         deleveraged = equity < 0 or notional > perp.depth_usd * 1e6 * _LARGEST_SALE
         is_large = notional > _PARTIAL_FROM and not deleveraged
         is_partial = method == MARKET and is_large and not in_full
         closed = rounded_share(size, 1, _FIRST_SHARE) if is_partial else size
-        ticket = books.market_ticket(exchange, account, coin, -closed, px, time)
-        ticket.tif, ticket.reduce_only = "LiquidationMarket", True
+        fields = {"tif": "LiquidationMarket", "reduce_only": True}
+        ticket = books.market_ticket(exchange, account, coin, -closed, px, time, **fields)
         if deleveraged:
             _deleverage_position(exchange, tx, coin, ticket, px)
         if ticket.left:

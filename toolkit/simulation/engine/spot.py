@@ -30,7 +30,8 @@ def convert_dust(exchange: Exchange, time: int) -> None:
                 continue
             amount = exchange.wallets[account.number][pair.base].balance
             if 0 < amount * px < _DUST_LIMIT * pair.unit:
-                ticket = exchange.make_ticket(account, pair, False, px, 0, time, SPOT_DUST)
+                oid = exchange.next_oid()
+                ticket = Ticket(account, pair, oid, False, px, 0, time, SPOT_DUST)
                 ticket.direction = SPOT_DUST
                 tx = exchange.next_transaction(time)
                 fill_spot_order(exchange, tx, ticket, amount, 0)
@@ -45,7 +46,7 @@ def settle_outcome(exchange: Exchange, time: int, pair: Pair, has_happened: bool
     for account in exchange.accounts:
         size = exchange.wallets[account.number][pair.base].balance // ONE_TOKEN
         if size > 0:
-            ticket = exchange.make_ticket(account, pair, False, px, size, time)
+            ticket = Ticket(account, pair, exchange.next_oid(), False, px, size, time)
             ticket.direction = SETTLEMENT
             fill_spot_order(exchange, tx, ticket, size * pair.unit, exchange.next_tid())
 
@@ -62,13 +63,7 @@ def best_spot_price(exchange: Exchange, pair: Pair, time: int, chance: float, is
 
 
 def fill_spot_order(
-    exchange: Exchange,
-    tx: Transaction,
-    ticket: Ticket,
-    tokens: int,
-    tid: int,
-    *,
-    crossed: bool = True,
+    exchange: Exchange, tx: Transaction, ticket: Ticket, tokens: int, tid: int, crossed: bool = True
 ) -> None:
     """Exchange tokens for dollars in a wallet at the price of an order, and write the row.
 
