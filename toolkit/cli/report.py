@@ -1,6 +1,7 @@
 """``toolkit report``: each report is one self-contained HTML file."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -223,8 +224,9 @@ def _write_reports(
     name = Path(notebook).stem
     out = out or Path("build/report") / f"{name.replace('_', '-')}.html"
     try:
-        # A pipe or a file gets nothing of it.
-        with Console(stderr=True).status(f"{name}: starting a kernel") as status:
+        # A pipe or a file gets nothing of it, also with FORCE_COLOR.
+        console = Console(stderr=True, force_terminal=sys.stderr.isatty() and None)
+        with console.status(f"{name}: starting a kernel") as status:
 
             def show_cell(cell: int, cells: int) -> None:
                 status.update(f"{name}: cell {cell} of {cells}")
