@@ -24,14 +24,8 @@ from . import (
     twaps as twaps,
     widgets as widgets,
 )
-from .client import (
-    Session as Session,
-    connect as connect,
-)
-from .descriptions.describe import (
-    Description as Description,
-    describe as describe,
-)
+from .client import Session as Session, connect as connect
+from .descriptions.describe import Description as Description, describe as describe
 from .errors import (
     AnswerDamaged as AnswerDamaged,
     AnswerInvalid as AnswerInvalid,
@@ -70,13 +64,8 @@ from .fetch.auctions import (
     perp_deploy_auction_status as perp_deploy_auction_status,
     spot_pair_deploy_auction_status as spot_pair_deploy_auction_status,
 )
-from .fetch.account import (
-    Account as Account,
-    account as account,
-)
-from .fetch.concat import (
-    concat as concat,
-)
+from .fetch.account import Account as Account, account as account
+from .fetch.concat import concat as concat
 from .fetch.fills import (
     builder_approved_fills_by_time as builder_approved_fills_by_time,
     builder_fills_by_time as builder_fills_by_time,
@@ -89,9 +78,7 @@ from .fetch.funding import (
     builder_approved_funding_by_time as builder_approved_funding_by_time,
     user_funding as user_funding,
 )
-from .fetch.many import (
-    many as many,
-)
+from .fetch.many import many as many
 from .fetch.market import (
     DexLimits as DexLimits,
     SpotMarkets as SpotMarkets,
@@ -108,27 +95,15 @@ from .fetch.market import (
     slippage_history as slippage_history,
     spot_meta as spot_meta,
 )
-from .fetch.markets import (
-    market_names as market_names,
-)
+from .fetch.markets import market_names as market_names
 from .fetch.orders import (
     builder_orders_by_time as builder_orders_by_time,
     historical_orders as historical_orders,
 )
-from .fetch.pages import (
-    pages as pages,
-)
-from .fetch.plan import (
-    Plan as Plan,
-    plan as plan,
-)
-from .fetch.poll import (
-    poll as poll,
-)
-from .fetch.raw import (
-    info as info,
-    raw as raw,
-)
+from .fetch.pages import pages as pages
+from .fetch.plan import Plan as Plan, plan as plan
+from .fetch.poll import poll as poll
+from .fetch.raw import info as info, raw as raw
 from .fetch.snapshots import (
     account_value_snapshot_timestamp as account_value_snapshot_timestamp,
     account_value_snapshots as account_value_snapshots,
@@ -143,16 +118,8 @@ from .fetch.trades import (
     user_completed_trades_by_time as user_completed_trades_by_time,
     user_pnl_summary as user_pnl_summary,
 )
-from .frames import (
-    Provenance as Provenance,
-    frame as frame,
-    provenance as provenance,
-)
-from .local_service import (
-    local as local,
-)
-from .partitions import (
-    apply as apply,
-)
+from .frames import Provenance as Provenance, frame as frame, provenance as provenance
+from .local_service import local as local
+from .partitions import apply as apply
 
 __version__: str

@@ -17,11 +17,7 @@ from toolkit.contract.compression import decompress
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.fields import record_columns
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.snapshots import (
-    assemble,
-    decode_snapshots,
-    pack,
-)
+from toolkit.contract.snapshots import assemble, decode_snapshots, pack
 from toolkit.errors import AnswerDamaged, AnswerInvalid, UnknownField
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]

@@ -36,11 +36,6 @@ BAD = "0xbad"
 
 
 @pytest.fixture(scope="module")
-def session():
-    return tk.local(seed=7, size="tiny", default=False)
-
-
-@pytest.fixture(scope="module")
 def users(session):
     return list(session.world["users"][:6])
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import toolkit as tk
+from tests.worlds import world_of
+
 EXAMPLES = Path(__file__).with_name("examples.json")
 
 
@@ -20,3 +23,14 @@ def read_examples():
 @pytest.fixture
 def examples():
     return read_examples()
+
+
+@pytest.fixture(scope="module")
+def world():
+    return world_of("tiny")
+
+
+@pytest.fixture(scope="module")
+def session():
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        yield session

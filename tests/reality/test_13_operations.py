@@ -10,22 +10,10 @@ import pytest
 from msgspec import UNSET
 
 import toolkit as tk
-from tests.worlds import world_of
 from toolkit.client import open_session
 from toolkit.errors import HistoryWarning, IncompleteWarning
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.times import DAY, HOUR
-
-
-@pytest.fixture(scope="module")
-def world():
-    return world_of("tiny")
-
-
-@pytest.fixture(scope="module")
-def session():
-    with tk.local(seed=7, size="tiny", default=False) as session:
-        yield session
 
 
 def rows_of(frame, *names):

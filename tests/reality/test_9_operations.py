@@ -9,7 +9,6 @@ import pytest
 from msgspec import UNSET
 
 import toolkit as tk
-from tests.worlds import world_of
 from toolkit.contract.answers import encode
 from toolkit.contract.operations import EXTRA_OPERATIONS
 from toolkit.rules.directions import NOT_TRADED
@@ -18,17 +17,6 @@ from toolkit.simulation.markets import COLLATERAL
 from toolkit.times import DAY, HOUR
 
 NOBODY = "0x" + "9" * 40
-
-
-@pytest.fixture(scope="module")
-def world():
-    return world_of("tiny")
-
-
-@pytest.fixture(scope="module")
-def session():
-    with tk.local(seed=7, size="tiny", default=False) as session:
-        yield session
 
 
 @pytest.fixture

@@ -387,11 +387,7 @@ def _read_line(line: bytes, owner: str) -> Iterator[tuple[str | None, msgspec.Ra
 
 
 def _check_bulk(
-    rows: Any,
-    made: Mapping[str, str],
-    path: Path,
-    operation: Operation,
-    times: tuple[int, int],
+    rows: Any, made: Mapping[str, str], path: Path, operation: Operation, times: tuple[int, int]
 ) -> int:
     """Return the number of rows.
 

@@ -130,12 +130,7 @@ class LifetimeValue(Estimate):
 
 
 def lifetime_value(
-    fills: Frame,
-    builder: str,
-    *,
-    weeks: int = 12,
-    until: Time | None = None,
-    level: float = 0.95,
+    fills: Frame, builder: str, *, weeks: int = 12, until: Time | None = None, level: float = 0.95
 ) -> LifetimeValue:
     """Estimate the builder fees that a new user brings, from the weeks that are observed.
 

@@ -297,8 +297,7 @@ def freeze(path: ArchivePath, as_json: JsonOption = False) -> None:
 def compact(
     path: ArchivePath,
     forget_after_hours: Annotated[
-        int | None,
-        typer.Option(min=0, help="Remove older files, too, unless a freeze needs them."),
+        int | None, typer.Option(min=0, help="Remove older files, too, unless a freeze needs them.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

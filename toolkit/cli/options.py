@@ -105,9 +105,7 @@ SOURCE_OPTIONS: Final = (
     keyword_option("size", Size | None, "Use a simulated exchange of this size instead."),
     keyword_option("recordings", Path | None, "Use a folder of recorded answers instead."),
     keyword_option(
-        "archive",
-        str | None,
-        "Use an archive instead: its folder; folder@<id> selects a freeze.",
+        "archive", str | None, "Use an archive instead: its folder; folder@<id> selects a freeze."
     ),
 )
 """The options that select a service or a local source. Only TOOLKIT_API_KEY contains the key."""

@@ -138,8 +138,7 @@ def lab(
     seed: SeedOption = 7,
     size: SizeOption = "demo",
     folder: Annotated[
-        Path,
-        typer.Option(help="Folder of notebooks. If ./notebooks does not exist, it is made."),
+        Path, typer.Option(help="Folder of notebooks. If ./notebooks does not exist, it is made.")
     ] = Path("notebooks"),
 ) -> None:
     """Open the notebooks in JupyterLab, with the query service running beside it."""
@@ -178,11 +177,7 @@ def notebooks(
     typer.echo(f"{count_text(len(new), 'notebook')} copied to {folder}{there}", err=True)
 
 
-def world(
-    seed: SeedOption = 7,
-    size: SizeOption = "demo",
-    as_json: JsonOption = False,
-) -> None:
+def world(seed: SeedOption = 7, size: SizeOption = "demo", as_json: JsonOption = False) -> None:
     """Print a summary of a simulated exchange."""
     with print_warnings():
         store = open_chosen_store(seed, size)

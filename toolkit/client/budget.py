@@ -299,10 +299,7 @@ class Budget:
             self._points = QuotaWindow(self.per_minute, self.clock, self.path, self.lease)
 
     def spend(
-        self,
-        points: int,
-        operation: Operation | None = None,
-        stop: threading.Event | None = None,
+        self, points: int, operation: Operation | None = None, stop: threading.Event | None = None
     ) -> PointReservation:
         """Spend points for one request; wait until the minute has room.
 

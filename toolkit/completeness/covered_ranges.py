@@ -82,11 +82,7 @@ def make_coverage(ranges: Sequence[TimeRange], times: Iterable[int] = ()) -> His
 
 
 def find_covered_range(
-    coverage: HistoryCoverage,
-    operation: Operation,
-    start: int | None,
-    end: int | None,
-    now_ms: int,
+    coverage: HistoryCoverage, operation: Operation, start: int | None, end: int | None, now_ms: int
 ) -> TimeRange | None:
     """Return the complete range that contains a requested range, or None.
 

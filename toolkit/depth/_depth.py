@@ -30,9 +30,7 @@ _ROUNDING_BPS = 0.01  # bps: half spread and slippage have two decimals
 
 
 def profile(
-    depth: Frame,
-    quantiles: Sequence[float] = (0.1, 0.5, 0.9),
-    by: str | Iterable[str] = MARKET,
+    depth: Frame, quantiles: Sequence[float] = (0.1, 0.5, 0.9), by: str | Iterable[str] = MARKET
 ) -> pd.DataFrame:
     """Compute the depth within each band around mid, over the batches.
 

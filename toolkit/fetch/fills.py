@@ -397,11 +397,7 @@ def liquidation_history_by_time(
 
 @fetches("userTwapSliceFills")
 def user_twap_slice_fills(
-    user: str,
-    *,
-    numbers: Numbers = "float",
-    extra: Extra = "drop",
-    session: Session | None = None,
+    user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch the latest fills of a user's TWAP orders, each with the id of its order.
 

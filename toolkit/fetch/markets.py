@@ -9,13 +9,7 @@ import pandas as pd
 
 from toolkit.client import Session, current_session
 from toolkit.contract.dexes import coin_dex, strip_native_dex
-from toolkit.contract.market_names import (
-    find_code,
-    guess_code,
-    is_code,
-    plain_name,
-    spot_names,
-)
+from toolkit.contract.market_names import find_code, guess_code, is_code, plain_name, spot_names
 from toolkit.contract.operations import Operation, known_operation
 from toolkit.errors import Incomplete, InvalidKey, RateLimited, ServiceError, unsent
 from toolkit.public_names import publish_as

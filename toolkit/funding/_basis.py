@@ -79,13 +79,7 @@ class PerpBasis(Estimate):
     hours: pd.DataFrame
 
 
-def basis(
-    contexts: Frame,
-    *,
-    level: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> PerpBasis:
+def basis(contexts: Frame, *, level: float = 0.95, draws: int = DRAWS, seed: int = 0) -> PerpBasis:
     """Estimate the basis of perps, its half-life, and funding across dexes.
 
     Parameters

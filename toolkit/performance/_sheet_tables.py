@@ -155,10 +155,7 @@ _TRIP_GROUPS = ("user", "side", "coin", "hour", "month", "forced", "status")
 
 
 def trip_sheet(
-    trips: Frame,
-    by: str | Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
+    trips: Frame, by: str | Sequence[str] | None = None, *, level: float = 0.95
 ) -> pd.DataFrame:
     """Compute the figures of round trips: win rate, payoff, expectancy, holding time.
 

@@ -80,11 +80,7 @@ class Skill(Estimate):
 
 
 def skill(
-    returns: Frame,
-    *,
-    measure: Measure = "sharpe",
-    min_periods: int = 20,
-    level: float = 0.95,
+    returns: Frame, *, measure: Measure = "sharpe", min_periods: int = 20, level: float = 0.95
 ) -> Skill:
     """Separate skill from luck in the returns of many accounts.
 

@@ -104,10 +104,7 @@ def positions(fills: Frame | Fills, sz_decimals: SizeDecimals) -> pd.DataFrame:
 
 
 def unrealised(
-    fills: Frame | Fills,
-    marks: MarkPrices,
-    sz_decimals: SizeDecimals,
-    at: Time | None = None,
+    fills: Frame | Fills, marks: MarkPrices, sz_decimals: SizeDecimals, at: Time | None = None
 ) -> pd.DataFrame:
     """Return the open positions and their unrealised PnL at given mark prices.
 

@@ -64,11 +64,7 @@ the first has no identities, nor have fills without a trade id and ledger rows w
 """
 
 
-def drop_repeated_rows(
-    native: pd.DataFrame,
-    record: str,
-    what: str = "",
-) -> pd.DataFrame:
+def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.DataFrame:
     """Return a pandas frame without repeated rows; warn if rows were removed.
 
     - ``record``: a key of `ROW_IDENTITIES`

@@ -179,11 +179,7 @@ def tiered_adverse_move(
     most, low = (np.broadcast_to(table, (len(notional), table.shape[-1])) for table in (most, low))
     is_short = (short > 0) & survives[owner]
     beyond = _uncapped_move(
-        equity - long,
-        owner[is_short],
-        notional[is_short],
-        most[is_short],
-        low[is_short],
+        equity - long, owner[is_short], notional[is_short], most[is_short], low[is_short]
     )
     return np.where(survives, beyond, move)
 

@@ -109,12 +109,7 @@ def misfit_words(share: float) -> str:
 
 
 def fit(
-    samples: Frame,
-    *,
-    level: float = 0.95,
-    block_days: int = 1,
-    draws: int = DRAWS,
-    seed: int = 0,
+    samples: Frame, *, level: float = 0.95, block_days: int = 1, draws: int = DRAWS, seed: int = 0
 ) -> SlippageFit:
     """Fit the cost of a market order by size: half spread + a * (Q / 100,000 USD)**k.
 

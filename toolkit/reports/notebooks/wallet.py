@@ -115,9 +115,7 @@ wallet_performance.make_figure_table(results)
 
 # %%
 blocks.draw_rows(
-    plots.trip_returns,
-    results.trips,
-    "Net return of each round trip over its duration.",
+    plots.trip_returns, results.trips, "Net return of each round trip over its duration."
 )
 
 # %%

@@ -24,12 +24,7 @@ _DRAWN_DIRECTIONS = 4 * (_SPLIT,) + 2 * (_MERGE,) + 2 * (_NEGATE,) + (_MERGE_QUE
 
 
 def convert_outcome(
-    exchange: Exchange,
-    time: int,
-    number: int,
-    direction: str,
-    outcome: OutcomeMarket,
-    share: float,
+    exchange: Exchange, time: int, number: int, direction: str, outcome: OutcomeMarket, share: float
 ) -> None:
     """Convert outcome tokens of an account in integer tokens, unless the outcome is settled.
 

@@ -67,11 +67,7 @@ def place_far_order(exchange: Exchange, time: int, account: Account, coin: int) 
 
 
 def cancel_orders(
-    exchange: Exchange,
-    tx: Transaction,
-    status: str,
-    account: Account | None,
-    coin: str = "",
+    exchange: Exchange, tx: Transaction, status: str, account: Account | None, coin: str = ""
 ) -> None:
     """Cancel the resting orders of an account, of a perp, or of an account on a perp."""
     for book in (*exchange.asks, *exchange.bids, exchange.far_orders):
