@@ -6,9 +6,10 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
+from toolkit.archive import storage
 from toolkit.archive.storage import ArchiveTables, compact_table, file_actions
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import CommitConflict
+from toolkit.errors import ArchiveError, CommitConflict
 
 USERS = [f"0x{number:040x}" for number in (3, 1, 2)]
 FILLS = make_fills(60)
@@ -61,6 +62,17 @@ def test_concurrent_compaction_is_refused(archive):
     tables = LateTables(archive.tables.location, lambda other: other.compact())
     with pytest.raises(CommitConflict):
         compact_table(tables, "fills", (), None)
+    assert archive.verify() == []
+
+
+def test_compaction_of_other_number_of_rows_is_refused(archive, monkeypatch):
+    actions = [
+        {**each, "num_records": 11} for each in file_actions(archive.tables.open_table("fills"))
+    ]
+    monkeypatch.setattr(storage, "file_actions", lambda _: actions)
+    with pytest.raises(ArchiveError, match="cannot be compacted"):
+        compact_table(archive.tables, "fills", (), None)
+    monkeypatch.undo()
     assert archive.verify() == []
 
 

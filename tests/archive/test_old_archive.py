@@ -16,6 +16,7 @@ from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.refresh import Asked, FetchedAnswer, append_answers
 from toolkit.archive.schemas import RowOrigin, make_series
+from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import EXTRA_OPERATIONS
 
 FILLS = make_fills(120)
@@ -41,6 +42,23 @@ def test_old_archive_is_read_and_continued(folder):
     pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
     assert archive.verify() == []
     assert open_archive(folder, frozen=FREEZE).tables.versions
+
+
+def test_refresh_beside_one_that_adds_columns(folder, monkeypatch):
+    """Delta refuses the entry in the log then; it is written again."""
+    session, others = fill_session(FILLS), ["pulls"]
+    append = ArchiveTables.append_rows
+
+    def append_later(tables, handle, rows, **notes):
+        if others and handle.table_uri.rstrip("/").endswith(others[0]):
+            others.clear()
+            open_archive(folder).refresh(tk.user_fills, USER, session=session)
+        append(tables, handle, rows, **notes)
+
+    monkeypatch.setattr(ArchiveTables, "append_rows", append_later)
+    archive = open_archive(folder)
+    assert archive.refresh(tk.user_fills_by_time, USER, START, session=session).total == len(FILLS)
+    assert archive.verify() == []
 
 
 def test_one_command_migrates_old_archive(folder):

@@ -59,6 +59,24 @@ def test_other_history_fails_its_account_only(tmp_path):
     assert len(archived_rows(archive)) == len(FILLS) * len(USERS)
 
 
+def test_only_account_that_another_process_changed_is_pulled_again(tmp_path):
+    answers = []
+
+    def note(body):
+        answers.append(body)
+        if len(answers) == 1:  # of the only call in this thread
+            other = fill_session(FILLS, users=USERS)
+            open_archive(tmp_path).refresh(tk.user_fills_by_time, USERS[1], START, session=other)
+        return body
+
+    session = fill_session(FILLS, users=USERS, through=lambda inner: ChangedAnswers(inner, note))
+    archive = open_archive(tmp_path)
+    done = archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
+    assert sum(each.rows for each in done) == len(FILLS) * (len(USERS) - 1)
+    assert len(answers) == len(USERS) + 1
+    assert archive.verify() == []
+
+
 def test_refresh_continues_after_service_failure(tmp_path):
     archive = open_archive(tmp_path)
     session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 25))

@@ -29,7 +29,7 @@ import pyarrow.dataset as ds
 
 from toolkit.archive import schemas
 from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series
-from toolkit.archive.storage import ArchiveTables, file_actions, join_small_files
+from toolkit.archive.storage import ArchiveTables, file_actions, join_small_files, retry_append
 from toolkit.completeness.checks import BreakLog
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
 from toolkit.contract.operations import find_operation
@@ -145,8 +145,15 @@ def log_refreshes(
     Call it after the rows are committed: if the process is killed in between, the log states less
     than the archive has, and never more.
     """
-    handle = handle or tables.open_for_append(PULLS)
-    tables.append_rows(handle, pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS]))
+    rows = pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS])
+
+    def append() -> Any:  # again if another process adds columns to an older archive
+        nonlocal handle
+        opened, handle = handle or tables.open_for_append(PULLS), None
+        tables.append_rows(opened, rows)
+        return opened
+
+    handle = retry_append(tables.table_uri(PULLS), append)
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
         operation = schemas.resolve_operation(entries[0]["_operation"])

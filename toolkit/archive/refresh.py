@@ -480,9 +480,12 @@ class _Refresh:
             note = f"{len(histories)} of {series.operation.type}" if histories[1:] else series.name
             try:
                 rows = [(each.series, run, new) for each, got in taken for new, run, _ in got]
-                is_shared, refused = self._writer.append(rows, note), []
+                is_shared = self._writer.append(rows, note)
             except CommitConflict:
-                is_shared, refused, taken = True, histories, []
+                is_shared, refused, taken = True, taken, []
+                for history, portions in refused:
+                    history.portions = portions
+                self._tries += 1
                 self._writer.open()
             for history, portions in taken:
                 for new, run, breaks in portions:
@@ -493,15 +496,14 @@ class _Refresh:
             changed = [
                 each
                 for each in (pulled if is_shared else ())
-                if each.is_begun
-                and (each in refused or self._writer.has_changed(each.series, each.runs.values()))
+                if each.is_begun and self._writer.has_changed(each.series, each.runs.values())
             ]
             for history in changed:
                 history.is_begun, history.portions = False, []
             if changed:
-                self._tries += 1
+                self._tries += len(changed)
                 self._writer.open()
-            if self._tries >= MAX_TRIES:
+            if self._tries >= MAX_TRIES + len(pulled):
                 raise ArchiveError(
                     f"other processes wrote to the archive during each of {self._tries} tries. "
                     "Refresh again when they are done"

@@ -569,6 +569,17 @@ def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None
     )
     order = f'date_trunc(\'month\', "{time}"), _operation, _subject, "{time}", _part, _row'
 
+    def checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = 0
+        for batch in batches:
+            found += batch.num_rows
+            yield batch.cast(dataset.schema)
+        if found != rows:  # nothing is committed
+            raise ArchiveError(
+                f"{handle.table_uri}: the statistics of its files are wrong, so it cannot be "
+                "compacted; toolkit archive verify shows what is damaged"
+            )
+
     with (
         tables.translate_errors(handle.table_uri),
         engines.open_duckdb(rows) as database,
@@ -578,9 +589,7 @@ def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None
         batches = engines.read_batches(database.from_arrow(unsorted).order(order))
         delta.write_deltalake(
             handle,
-            pa.RecordBatchReader.from_batches(
-                dataset.schema, (batch.cast(dataset.schema) for batch in batches)
-            ),
+            pa.RecordBatchReader.from_batches(dataset.schema, checked(batches)),
             mode="overwrite",
             commit_properties=delta.CommitProperties(
                 # The rows stay the same: `Archive.verify` sums the digests of all commits.
