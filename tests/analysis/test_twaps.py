@@ -288,7 +288,7 @@ def test_pressure_by_hand():
     assert other["unpriced"] == 1
     total = twaps.pressure(rows, marks, by=None, at=MONDAY + 300 * SECOND).iloc[0]
     assert (total["orders"], total["net_usd"], total["unpriced"]) == (3, 500.0, 1)
-    by_dex = twaps.pressure(rows, marks, by="dex", at=MONDAY)
+    by_dex = twaps.pressure(rows.assign(dex="x"), marks, by="dex", at=MONDAY)
     assert by_dex["dex"].tolist() == ["flx", "hyperliquid"]
     # 7 at 100 within 30 s are 84,000 an hour, not infinity.
     late = twaps.pressure(snapshot(), marks[:1], at=MONDAY + 600 * SECOND).iloc[0]

@@ -172,7 +172,8 @@ def pressure(
     table.require(("market", "is_buy", "remaining_sz", *_SCHEDULE))
     passed, lasts = _read_schedule(table, _snapshot_ms(table, at))
     # The dex is that of the market.
-    named = Table(table.frame.assign(coin=table.frame["market"]), "twaps", "none")
+    frame = table.frame.drop(columns="dex", errors="ignore")
+    named = Table(frame.assign(coin=frame["market"]), "twaps", "none")
     group, found_groups = groups.group_rows(named, keys)
     number = len(found_groups)
     runs, px = ~table.flag("waiting")[0], np.full(len(table), np.nan)
