@@ -15,7 +15,7 @@ from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import slippage_bounds
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.depth import draw_books, slippage_samples
+from toolkit.simulation.output.depth import draw_books, tables
 from toolkit.times import DAY, HOUR, MINUTE
 
 
@@ -81,7 +81,7 @@ def test_payments_allow_one_oracle_price(any_world):
 
 def test_samples_follow_drawn_books():
     prices = simulate_prices(7, 3)
-    samples = slippage_samples(7, prices, 0)
+    samples = tables(prices, 0)["slippage"]
     by_key = {(s.coin, s.amount_usd, s.timestamp): s for s in samples}
     minutes = np.arange(0, 3 * 60 + 1, 15)
     for coin in (0, 10, 13):

@@ -4,7 +4,7 @@ Each tile has its own accounts, builders, validators and ids. All tiles have the
 market data of each tile is therefore that of all; only open interest and volumes are added up.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -15,14 +15,12 @@ from toolkit.contract.records import AssetContext, SpotContext
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.markets import PERPS
-from toolkit.simulation.quantities import MICRO, decimal_text, parse_units
+from toolkit.simulation.quantities import decimal_text, parse_units
 from toolkit.simulation.world import World, draw_world
 
 TILES: Final = 23
 """The number of demo worlds with ten million fills."""
 
-_SZ_DECIMALS: Final = {perp.coin: perp.sz_decimals for perp in PERPS}
 _JOINED_ENTRIES: Final = ("users", "builders", "validators")
 _MARKET_TABLES: Final = (
     "slippage", "metas", "contexts", "depth", "limits", "auctions", "account_snapshots",
@@ -32,7 +30,13 @@ _MARKET_TABLES: Final = (
 """The tables that belong to no single account."""
 _SPAN: Final = ("start_ms", "now_ms", "label", "simulated")
 
+_SUMMED_FIELDS: Final = (
+    "open_interest", "day_ntl_vlm", "day_base_vlm", "circulating_supply", "total_supply",
+)  # fmt: skip
+
 _Context = TypeVar("_Context", AssetContext, SpotContext)
+_Key = TypeVar("_Key")
+_Row = TypeVar("_Row")
 
 
 def draw_tiles(seed: int, count: int, size: str = "demo") -> Iterator[World]:
@@ -128,46 +132,33 @@ def _join_markets(first: Sources, second: Sources) -> Sources:
     return replace(
         first,
         contexts={
-            dex: [
-                _add_fields(*pair, open_interest=decimals, day_ntl_vlm=MICRO, day_base_vlm=decimals)
-                for decimals, *pair in zip(
-                    (_SZ_DECIMALS[asset.name] for asset in meta.universe),
-                    first.contexts[dex],
-                    second.contexts[dex],
-                    strict=True,
-                )
-            ]
-            for dex, meta in first.metas.items()
+            dex: list(map(_add_fields, contexts, second.contexts[dex]))
+            for dex, contexts in first.contexts.items()
         },
-        spot_contexts=[
-            _add_fields(
-                *pair, day_ntl_vlm=WEI, day_base_vlm=WEI, circulating_supply=WEI, total_supply=WEI
-            )
-            for pair in zip(first.spot_contexts, second.spot_contexts, strict=True)
-        ],
+        spot_contexts=list(map(_add_fields, first.spot_contexts, second.spot_contexts)),
         account_snapshots=[
-            replace(
-                one, values={key: [*rows, *other.values[key]] for key, rows in one.values.items()}
-            )
+            replace(one, values=_join_rows(one.values, other.values))
             for one, other in zip(first.account_snapshots, second.account_snapshots, strict=True)
         ],
         twap_snapshots=[
-            replace(
-                one,
-                twaps={
-                    market: [*one.twaps.get(market, ()), *other.twaps.get(market, ())]
-                    for market in dict.fromkeys([*one.twaps, *other.twaps])
-                },
-            )
+            replace(one, twaps=_join_rows(one.twaps, other.twaps))
             for one, other in zip(first.twap_snapshots, second.twap_snapshots, strict=True)
         ],
     )
 
 
-def _add_fields(first: _Context, second: _Context, **decimals: int) -> _Context:
-    """Return a context with the sums of some fields, which are texts of so many decimals."""
+def _add_fields(first: _Context, second: _Context) -> _Context:
+    """Return a context with the sums of some fields, which are decimal texts."""
     sums = {}
-    for name, places in decimals.items():
-        amounts = (parse_units(getattr(context, name), places) for context in (first, second))
-        sums[name] = decimal_text(sum(amounts), places)
+    for name in _SUMMED_FIELDS:
+        if hasattr(first, name):
+            amounts = (parse_units(getattr(context, name), WEI) for context in (first, second))
+            sums[name] = decimal_text(sum(amounts), WEI)
     return msgspec.structs.replace(first, **sums)
+
+
+def _join_rows(
+    first: Mapping[_Key, Sequence[_Row]], second: Mapping[_Key, Sequence[_Row]]
+) -> dict[_Key, list[_Row]]:
+    keys = dict.fromkeys([*first, *second])
+    return {key: [*first.get(key, ()), *second.get(key, ())] for key in keys}

@@ -26,11 +26,7 @@ def money_text(micro: int) -> str:
     >>> money_text(1_250_000), money_text(-7), money_text(0)
     ('1.25', '-0.000007', '0.0')
     """
-    if not micro:
-        return "0.0"
-    digits = str(abs(micro)).zfill(MICRO + 1)
-    sign = "-" if micro < 0 else ""
-    return f"{sign}{digits[:-MICRO]}.{digits[-MICRO:].rstrip('0') or '0'}"
+    return decimal_text.__wrapped__(micro, MICRO)
 
 
 @lru_cache(maxsize=1 << 16)  # several events, fills and funding rows contain the same size

@@ -1,14 +1,11 @@
 """A world: the tables of a simulated exchange, drawn from a seed and a size."""
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
-from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES
 from toolkit.simulation.output import contexts, depth, metadata, profiles, staking, states
@@ -99,9 +96,39 @@ def draw_world(
     """
     if size not in SIZES:
         raise ValueError(f"unknown size {size!r}; choose one of {', '.join(SIZES)}")
-    with _without_collection():
+    # The garbage collector pauses, and later skips these objects: each collection would take
+    # seconds, because there are millions of records. They contain no cycles, so reference counts
+    # free them anyway.
+    is_running = gc.isenabled()
+    gc.disable()
+    try:
         exchange = run_history(seed, SIZES[size], market, ids)
-        sources = _build_sources(exchange, label)
+        addresses = [account.address for account in exchange.accounts]
+        sources = Sources(
+            start_ms=exchange.start_ms,
+            now_ms=exchange.end_ms,
+            label=label,
+            simulated=True,
+            fills=exchange.fills,
+            funding=exchange.funding,
+            ledger=exchange.ledger,
+            orders=exchange.sorted_orders(),
+            approvals=exchange.approvals,
+            unavailable=frozenset({party_address(exchange.seed, "unavailable")}),
+            account_snapshots=exchange.account_snapshots,
+            twap_snapshots=exchange.twap_snapshots,
+            valuations=dict(zip(addresses, exchange.valuations, strict=True)),
+            **contexts.tables(exchange),
+            **depth.tables(exchange.prices, exchange.start_ms),
+            **metadata.tables(exchange),
+            **profiles.tables(exchange),
+            **staking.tables(exchange),
+            **states.tables(exchange),
+        )
+    finally:
+        gc.freeze()
+        if is_running:
+            gc.enable()
     expected: dict[str, ExpectedTotals] = {}
     expected_mixed: dict[str, ExpectedTotals] = {}
     for account, totals in zip(exchange.accounts, expected_totals(exchange), strict=True):
@@ -116,68 +143,3 @@ def draw_world(
         builders=exchange.builders,
         examples=find_examples(exchange),
     )
-
-
-def _build_sources(exchange: Exchange, label: str) -> Sources:
-    start_ms, end_ms = exchange.start_ms, exchange.end_ms
-    rewards, loans = staking.daily_rewards(exchange), states.borrow_lend_states(exchange.accounts)
-    books = depth.final_books(exchange)
-    return Sources(
-        start_ms=start_ms,
-        now_ms=end_ms,
-        label=label,
-        simulated=True,
-        fills=exchange.fills,
-        funding=exchange.funding,
-        ledger=exchange.ledger,
-        orders=exchange.sorted_orders(),
-        approvals=exchange.approvals,
-        slippage=depth.slippage_samples(exchange.prices.seed, exchange.prices, start_ms),
-        metas=metadata.perp_metas(),
-        contexts=contexts.asset_contexts(exchange),
-        depth=depth.sum_depth(end_ms, books),
-        states=states.clearinghouse_states(exchange),
-        unavailable=frozenset({party_address(exchange.seed, "unavailable")}),
-        limits=metadata.dex_limits(),
-        auctions=metadata.deploy_auctions(start_ms, end_ms),
-        account_snapshots=exchange.account_snapshots,
-        twap_snapshots=exchange.twap_snapshots,
-        borrow_lend=loans,
-        lend_interest=states.lend_interest(loans, end_ms),
-        delegations=staking.delegations(exchange),
-        rewards=rewards,
-        spot_meta=metadata.spot_meta(),
-        spot_contexts=contexts.spot_contexts(exchange),
-        spot_states=states.spot_states(exchange),
-        outcome_meta=metadata.outcome_meta(exchange.settled),
-        perp_dexes=metadata.perp_dexes(exchange.seed),
-        funding_rates=contexts.funding_rates(exchange),
-        books=depth.wire_books(exchange, books),
-        stakes=staking.delegator_summaries(exchange),
-        stake_events=staking.delegator_events(exchange),
-        stake_rewards=staking.delegator_rewards(exchange, rewards),
-        vault_equities=profiles.vault_equities(exchange),
-        sub_accounts=profiles.sub_accounts(exchange),
-        roles=profiles.user_roles(exchange),
-        fees=profiles.user_fees(exchange),
-        valuations={
-            account.address: exchange.valuations[account.number] for account in exchange.accounts
-        },
-    )
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause the garbage collector, and exclude the objects created meanwhile from collection.
-
-    Each collection would take seconds, because there are millions of records. They contain no
-    cycles, so reference counts free them anyway.
-    """
-    is_running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if is_running:
-            gc.enable()

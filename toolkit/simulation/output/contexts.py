@@ -1,27 +1,30 @@
 """Contexts of perps and spot pairs at the end of history, and the history of funding rates."""
 
 from collections import defaultdict
+from typing import Any
 
 from toolkit.contract.records import AssetContext, FundingRate, SpotContext
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.prices import RATE_DECIMALS
-from toolkit.simulation.markets import DEXES, FOLLOWED_PERPS, PERPS, SPOT_PAIRS, Pair, Perp
-from toolkit.simulation.quantities import MICRO, decimal_text, parse_units
+from toolkit.simulation.markets import DEXES, FOLLOWED_PERPS, PERPS, SPOT_PAIRS
+from toolkit.simulation.quantities import decimal_text, money_text, parse_units
 from toolkit.times import DAY, HOUR, MINUTE
 
 _IMPACT_LEVEL = 3
 
 
-def asset_contexts(exchange: Exchange) -> dict[str, list[AssetContext]]:
-    """Return the context of every perp, by dex, in the order of its metadata.
+def tables(exchange: Exchange) -> dict[str, Any]:
+    """Return the contexts of all perps and spot pairs, and the rate of every hour by coin.
 
-    A delisted perp has no mid price, no premium and no impact prices.
+    A delisted perp has no mid price, no premium and no impact prices; its rates end with it. A
+    pair has the prices of the perp that it follows.
     """
     prices, volumes = exchange.prices, _day_volumes(exchange)
     day_ago = max(0, prices.mid.shape[1] - 1 - DAY // MINUTE)
-    contexts: dict[str, list[AssetContext]] = {dex: [] for dex in DEXES}
+    last_paid = {row.delta.coin: row.time for row in exchange.funding}
+    perps, rates = [], {}
     for coin, perp in enumerate(PERPS):
         usd, lots = volumes[perp.coin]
         decimals, is_listed = perp.px_decimals, not perp.delisted
@@ -35,7 +38,7 @@ def asset_contexts(exchange: Exchange) -> dict[str, list[AssetContext]]:
             funding=decimal_text(int(prices.rate[coin, -1]), RATE_DECIMALS),
             open_interest=decimal_text(size, perp.sz_decimals),
             prev_day_px=decimal_text(int(prices.mark[coin, day_ago]), decimals),
-            day_ntl_vlm=decimal_text(usd, MICRO),
+            day_ntl_vlm=money_text(usd),
             premium=premium if is_listed else None,
             oracle_px=decimal_text(oracle, decimals),
             mark_px=decimal_text(mark, decimals),
@@ -43,47 +46,8 @@ def asset_contexts(exchange: Exchange) -> dict[str, list[AssetContext]]:
             impact_pxs=[decimal_text(px, decimals) for px in impact] if is_listed else None,
             day_base_vlm=decimal_text(lots, perp.sz_decimals),
         )
-        contexts[perp.dex].append(context)
-    return contexts
-
-
-def spot_contexts(exchange: Exchange) -> list[SpotContext]:
-    """Return the context of every spot pair, in the order of `metadata.spot_meta`.
-
-    A pair has the prices of the perp that it follows.
-    """
-    prices, volumes = exchange.prices, _day_volumes(exchange)
-    day_ago = max(0, prices.mid.shape[1] - 1 - DAY // MINUTE)
-    contexts = []
-    for pair in SPOT_PAIRS:
-        coin, (usd, tokens) = FOLLOWED_PERPS[pair.base], volumes[pair.coin]
-        decimals = PERPS[coin].px_decimals
-        balances = [wallet[pair.base] for wallet in exchange.wallets if pair.base in wallet]
-        supply = sum(balance.balance for balance in balances)
-        staked = sum(balance.staked for balance in balances)
-        mid = int(prices.bid[coin, -1]) + int(prices.ask[coin, -1])
-        context = SpotContext(
-            prev_day_px=decimal_text(int(prices.mark[coin, day_ago]), decimals),
-            day_ntl_vlm=decimal_text(usd, WEI),
-            mark_px=decimal_text(int(prices.mark[coin, -1]), decimals),
-            mid_px=decimal_text(mid * 5, decimals + 1),
-            circulating_supply=decimal_text(supply, WEI),
-            coin=pair.coin,
-            total_supply=decimal_text(supply + staked, WEI),
-            day_base_vlm=decimal_text(tokens, WEI),
-        )
-        contexts.append(context)
-    return contexts
-
-
-def funding_rates(exchange: Exchange) -> dict[str, list[FundingRate]]:
-    """Return the rate of every hour by coin, oldest first; those of a delisted perp end with it."""
-    last_paid = {row.delta.coin: row.time for row in exchange.funding}
-    prices = exchange.prices
-    rates: dict[str, list[FundingRate]] = {}
-    for coin, perp in enumerate(PERPS):
-        end = last_paid.get(perp.coin, 0) if perp.delisted else exchange.end_ms
-        hours = range(1, (end - exchange.start_ms) // HOUR + 1)
+        perps.append(context)
+        end = exchange.end_ms if is_listed else last_paid.get(perp.coin, 0)
         rates[perp.coin] = [
             FundingRate(
                 coin=perp.coin,
@@ -91,9 +55,29 @@ def funding_rates(exchange: Exchange) -> dict[str, list[FundingRate]]:
                 premium=decimal_text(round(float(prices.premium[coin, hour]) * 10**10), 10),
                 time=exchange.start_ms + hour * HOUR,
             )
-            for hour in hours
+            for hour in range(1, (end - exchange.start_ms) // HOUR + 1)
         ]
-    return rates
+    pairs = []
+    for pair in SPOT_PAIRS:
+        followed, (usd, tokens) = perps[FOLLOWED_PERPS[pair.base]], volumes[pair.coin]
+        balances = [wallet[pair.base] for wallet in exchange.wallets if pair.base in wallet]
+        supply = sum(balance.balance for balance in balances)
+        staked = sum(balance.staked for balance in balances)
+        spot_context = SpotContext(
+            prev_day_px=followed.prev_day_px,
+            day_ntl_vlm=decimal_text(usd, WEI),
+            mark_px=followed.mark_px,
+            mid_px=followed.mid_px,
+            circulating_supply=decimal_text(supply, WEI),
+            coin=pair.coin,
+            total_supply=decimal_text(supply + staked, WEI),
+            day_base_vlm=decimal_text(tokens, WEI),
+        )
+        pairs.append(spot_context)
+    by_dex: dict[str, list[AssetContext]] = {dex: [] for dex in DEXES}
+    for perp, context in zip(PERPS, perps, strict=True):
+        by_dex[perp.dex].append(context)
+    return {"contexts": by_dex, "spot_contexts": pairs, "funding_rates": rates}
 
 
 def _day_volumes(exchange: Exchange) -> dict[str, tuple[int, int]]:
@@ -101,20 +85,16 @@ def _day_volumes(exchange: Exchange) -> dict[str, tuple[int, int]]:
 
     It is in micro-dollars and lots for a perp, in 1e-8 USD and 1e-8 of the token for a pair.
     """
-    listed: list[Perp | Pair] = [*PERPS, *SPOT_PAIRS]
-    markets = {market.coin: market for market in listed}
+    markets = {perp.coin: (perp.sz_decimals, perp.px_decimals, 1) for perp in PERPS}
+    markets |= {pair.coin: (WEI, pair.px_decimals, pair.unit) for pair in SPOT_PAIRS}
     volumes: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for _, fill in reversed(exchange.fills):
         if fill.time <= exchange.end_ms - DAY:
             break
-        market = markets.get(fill.coin)
-        if market is None or not fill.crossed or fill.dir == SPOT_DUST:
-            continue
-        decimals, unit = market.sz_decimals, 1
-        if isinstance(market, Pair):
-            decimals, unit = WEI, market.unit
-        size = parse_units(fill.sz, decimals)
-        traded = size * parse_units(fill.px, market.px_decimals) // unit
-        usd, before = volumes[fill.coin]
-        volumes[fill.coin] = usd + traded, before + size
+        if fill.coin in markets and fill.crossed and fill.dir != SPOT_DUST:
+            sz_decimals, px_decimals, unit = markets[fill.coin]
+            size = parse_units(fill.sz, sz_decimals)
+            usd, before = volumes[fill.coin]
+            traded = size * parse_units(fill.px, px_decimals) // unit
+            volumes[fill.coin] = usd + traded, before + size
     return volumes

@@ -4,7 +4,10 @@ The books are drawn from each market's typical depth, thinner in stress and in t
 They show the levels before anybody trades.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
+from math import isnan
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +24,6 @@ from toolkit.contract.records import (
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import Book, depth_bands
 from toolkit.rules.slippage import average_prices
-from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
 from toolkit.simulation.markets import PERPS, delisting_time, tick_size
 from toolkit.simulation.quantities import decimal_text
@@ -88,27 +90,27 @@ def draw_books(seed: int, prices: Prices, coin: int, minutes: Ints) -> DrawnBook
     )
 
 
-def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageSample]:
-    """Return the samples of every perp while it is listed, by coin, amount and time.
+def tables(prices: Prices, start_ms: int) -> dict[str, Any]:
+    """Return slippage samples, and depth and books at the end of history.
 
-    Every quarter of an hour, a sample says what orders of nine sizes would have cost.
+    While a perp is listed, every quarter of an hour a sample says what orders of nine sizes would
+    have cost. The book at the end is that of the last sample; levels of one price are one level.
     """
-    all_minutes = _sample_minutes(prices)
-    end = delisting_time(start_ms, start_ms + int(all_minutes[-1]) * MINUTE)
+    minutes = np.arange(0, prices.mid.shape[1], _SAMPLE_MINUTES)
+    end_ms = start_ms + int(minutes[-1]) * MINUTE
+    delisted = minutes[start_ms + minutes * MINUTE < delisting_time(start_ms, end_ms)]
     samples: list[SlippageSample] = []
+    depths, books = [], {}
     for coin, perp in enumerate(PERPS):
-        minutes = all_minutes
-        if perp.delisted:
-            minutes = minutes[start_ms + minutes * MINUTE < end]
-        times = (start_ms + minutes * MINUTE).tolist()
-        books = draw_books(seed, prices, coin, minutes)
-        spread = _round_to_hundredths((books.ask_px[:, 0] / books.mid - 1.0) * 10_000.0)
+        sampled = delisted if perp.delisted else minutes
+        drawn = draw_books(prices.seed, prices, coin, sampled)
+        times = (start_ms + sampled * MINUTE).tolist()
+        spread = _rounded_bps(drawn.ask_px[:, 0] / drawn.mid - 1.0)
         dex = dex_name_in("rows", perp.dex)
         for usd in AMOUNTS:
             amount = float(usd)
-            buys = average_prices(books.ask_px, books.ask_sz, amount) / books.mid - 1.0
-            sells = 1.0 - average_prices(books.bid_px, books.bid_sz, amount) / books.mid
-            rows = zip(times, spread, _bps_values(buys), _bps_values(sells), strict=True)
+            buys = average_prices(drawn.ask_px, drawn.ask_sz, amount) / drawn.mid - 1.0
+            sells = 1.0 - average_prices(drawn.bid_px, drawn.bid_sz, amount) / drawn.mid
             samples += [
                 SlippageSample(
                     timestamp=time,
@@ -116,70 +118,39 @@ def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageS
                     coin=perp.coin,
                     half_spread_bps=half_spread,
                     amount_usd=amount,
-                    buy_slippage_bps=buy,
-                    sell_slippage_bps=sell,
+                    buy_slippage_bps=None if isnan(buy) else buy,
+                    sell_slippage_bps=None if isnan(sell) else sell,
                 )
-                for time, half_spread, buy, sell in rows
+                for time, half_spread, buy, sell in zip(
+                    times, spread, _rounded_bps(buys), _rounded_bps(sells), strict=True
+                )
             ]
-    return samples
-
-
-def final_books(exchange: Exchange) -> dict[int, Book]:
-    """Return the book of every perp that is not delisted: that of the last slippage sample."""
-    prices = exchange.prices
-    minutes = _sample_minutes(prices)
-    return {
-        coin: draw_books(prices.seed, prices, coin, minutes).book_at(-1)
-        for coin, perp in enumerate(PERPS)
-        if not perp.delisted
-    }
-
-
-def sum_depth(end_ms: int, books: dict[int, Book]) -> Depth:
-    """Return the depth of books at the end of history."""
-    return Depth(
-        timestamp_ms=end_ms,
-        data=[
-            MarketDepth(
-                coin=PERPS[coin].coin.rpartition(":")[2],
-                dex=dex_name_in("rows", PERPS[coin].dex),
-                levels=[
-                    DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
-                    for bps, bid, ask in depth_bands(book)
-                ],
-            )
-            for coin, book in books.items()
-        ],
-    )
-
-
-def wire_books(exchange: Exchange, books: dict[int, Book]) -> dict[str, L2Book]:
-    """Return books as the wire has them, by coin; levels of one price are one level."""
-    records = {}
-    for coin, book in books.items():
-        perp, levels = PERPS[coin], []
-        rng = random_stream(exchange.prices.seed, "orders on levels", perp.coin)
+        if perp.delisted:
+            continue
+        book = drawn.book_at(-1)
+        bands = [
+            DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
+            for bps, bid, ask in depth_bands(book)
+        ]
+        depths.append(MarketDepth(coin=perp.coin.rpartition(":")[2], dex=dex, levels=bands))
+        rng = random_stream(prices.seed, "orders on levels", perp.coin)
+        levels = []
         for side in book:
-            sizes: dict[int, int] = {}
-            for level_px, level_sz in side:
-                px = round(float(level_px) * 10**perp.px_decimals)
-                sizes[px] = sizes.get(px, 0) + round(float(level_sz) * 10**perp.sz_decimals)
+            sizes: dict[int, int] = defaultdict(int)
+            for px, sz in side.tolist():
+                sizes[round(px * 10**perp.px_decimals)] += round(sz * 10**perp.sz_decimals)
             rows = [
                 BookLevel(
-                    px=decimal_text(px, perp.px_decimals),
+                    px=decimal_text(ticks, perp.px_decimals),
                     sz=decimal_text(lots, perp.sz_decimals),
                     orders=min(lots, int(rng.integers(1, _LARGEST_ORDER_COUNT + 1))),
                 )
-                for px, lots in sizes.items()
+                for ticks, lots in sizes.items()
             ]
             levels.append(rows)
-        records[perp.coin] = L2Book(coin=perp.coin, time=exchange.end_ms, levels=levels)
-    return records
-
-
-def _sample_minutes(prices: Prices) -> Ints:
-    """Return the minutes of history at which books are sampled: every quarter of an hour."""
-    return np.arange(0, prices.mid.shape[1], _SAMPLE_MINUTES)
+        books[perp.coin] = L2Book(coin=perp.coin, time=end_ms, levels=levels)
+    depth = Depth(timestamp_ms=end_ms, data=depths)
+    return {"slippage": samples, "depth": depth, "books": books}
 
 
 def _level_prices(best: Ints, sign: int, px_decimals: int) -> Ints:
@@ -204,12 +175,7 @@ def _draw_sizes(
     return np.asarray(np.maximum(np.floor(usd / px * lots), 1.0) / lots)
 
 
-def _bps_values(share: Floats) -> list[float | None]:
-    """Return basis points, or None for NaN."""
-    rounded = _round_to_hundredths(share * 10_000.0)
-    return [None if value != value else value for value in rounded]
-
-
-def _round_to_hundredths(bps: Floats) -> list[float]:
-    rounded: list[float] = (np.floor(bps * 100.0 + 0.5) / 100.0).tolist()
+def _rounded_bps(share: Floats) -> list[float]:
+    """Return basis points, rounded to hundredths."""
+    rounded: list[float] = (np.floor(share * 10_000.0 * 100.0 + 0.5) / 100.0).tolist()
     return rounded

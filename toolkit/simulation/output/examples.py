@@ -3,12 +3,9 @@
 from operator import attrgetter
 
 from toolkit.simulation.agents.gamblers import STORIES
-from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.markets import NATIVE_TOKEN
 from toolkit.simulation.output.staking import validator_addresses
-from toolkit.simulation.output.states import borrow_lend_states
 
 STORY_TEXTS = {
     "WHALE": "the taker with the largest first deposit",
@@ -39,23 +36,20 @@ def find_examples(exchange: Exchange) -> dict[str, str]:
     accounts = exchange.accounts
     active = [account for account in accounts if account.activity]
     perp_traders = [account for account in active if account.trades_only_perps]
-    loans = borrow_lend_states(accounts)
-    at_risk = {address for address, loan in loans.items() if loan.health == "atRisk"}
-
-    def staked_amount(account: Account) -> int:
-        balance = exchange.wallets[account.number].get(NATIVE_TOKEN)
-        return 0 if balance is None else balance.staked
-
+    natives = [account for account in accounts if account.uses_native]
     found = {
         "WHALE": max(perp_traders, key=attrgetter("funds")),
         "MARKET_MAKER": accounts[0],
-        "TWAP_USER": max(exchange.twaps, key=_twap_preference).account,
+        # A running TWAP with fills that started late:
+        "TWAP_USER": max(
+            exchange.twaps, key=lambda twap: (not twap.ended, twap.executed > 0, twap.start)
+        ).account,
         "PORTFOLIO_MARGIN": next(account for account in perp_traders if account.mode == 3),
         "UNIFIED": next(account for account in perp_traders if account.mode == 2),
         "SPOT_TRADER": next(account for account in active if account.spot_share),
         "SUB_ACCOUNT": next(account for account in accounts if account.sub_account_of is not None),
-        "STAKER": max(accounts, key=staked_amount),
-        "BORROWER": next(account for account in accounts if account.address in at_risk),
+        "STAKER": max(natives, key=lambda one: exchange.wallets[one.number][NATIVE_TOKEN].staked),
+        "BORROWER": natives[1],  # the second state of health in `states` is at risk
         "VAULT": next(account for account in accounts if account.is_vault),
     }
     gamblers = (account for account in accounts if account.has_story)
@@ -64,8 +58,3 @@ def find_examples(exchange: Exchange) -> dict[str, str]:
     addresses["BUILDER"] = exchange.builders[0]
     addresses["VALIDATOR"] = validator_addresses(exchange.seed)[2]
     return {name: addresses[name] for name in STORY_TEXTS}
-
-
-def _twap_preference(twap: Twap) -> tuple[bool, bool, int]:
-    """Return a key that is largest for a running TWAP with fills that started late."""
-    return not twap.ended, twap.executed > 0, twap.start

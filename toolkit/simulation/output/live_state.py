@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from toolkit.contract.source_tables import AccountSnapshot, Auction, Sources, Tw
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.metadata import next_rounds
+from toolkit.simulation.output.metadata import ROUND_MS, auction_rounds
 from toolkit.simulation.output.snapshots import (
     branch_margins,
     portfolio_margin_ratio,
@@ -74,7 +75,8 @@ class LiveExchange:
         self._depth = cache(partial(_depth_at, seed, last.depth))
         self._values = cache(partial(_account_values_at, seed, last.account_snapshots[-1]))
         self._twaps = cache(partial(_twaps_at, seed, last.now_ms, last.twap_snapshots[-1]))
-        self._rounds = list(last.auctions)
+        self._last_round = last.auctions[-1].start_seconds * SECOND
+        self._auctions = cache(partial(auction_rounds, last.start_ms, last.now_ms))
 
     def depth(self, now_ms: int) -> Depth:
         """Return the depth of all markets, which changes every second.
@@ -102,8 +104,8 @@ class LiveExchange:
 
     def auctions(self, now_ms: int) -> list[Auction]:
         """Return the auctions that have started: one round follows the other."""
-        rounds = next_rounds(self._rounds, now_ms)
-        return [*self._rounds, *rounds] if rounds else self._rounds
+        now_ms = max(now_ms, self._end)
+        return self._auctions(now_ms - (now_ms - self._last_round) % ROUND_MS)
 
     def _snapshot_time(self, now_ms: int) -> int:
         """Return the time of the latest snapshot, counted from the end of history."""
@@ -115,13 +117,13 @@ def _depth_at(seed: int, last: Depth, second: int) -> Depth:
     data = []
     for place, market in enumerate(last.data):
         share = 1.0 - float(_MISSING_SHARES[(second + 37 * place) % SHOCK_SECONDS])
-        bid = ask = bid_before = ask_before = 0.0
-        levels = []
-        for level in market.levels:
-            bid += (level.bid_depth_usd - bid_before) * share * (0.97 + 0.06 * float(rng.random()))
-            ask += (level.ask_depth_usd - ask_before) * share * (0.97 + 0.06 * float(rng.random()))
-            bid_before, ask_before = level.bid_depth_usd, level.ask_depth_usd
-            levels.append(DepthLevel(bps=level.bps, bid_depth_usd=bid, ask_depth_usd=ask))
+        usd = np.array([(level.bid_depth_usd, level.ask_depth_usd) for level in market.levels])
+        noise = 0.97 + 0.06 * rng.random(usd.shape)
+        moved = np.cumsum(np.diff(usd, axis=0, prepend=0.0) * share * noise, axis=0).tolist()
+        levels = [
+            DepthLevel(bps=level.bps, bid_depth_usd=bid, ask_depth_usd=ask)
+            for level, (bid, ask) in zip(market.levels, moved, strict=True)
+        ]
         data.append(replace(market, levels=levels))
     return Depth(timestamp_ms=second * SECOND, data=data)
 
@@ -134,30 +136,26 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
     # Rows of a portfolio-margin account repeat the value of their token.
     repeated: dict[tuple[str, str], int] = {}
     totals: defaultdict[str, int] = defaultdict(int)  # the sum of an account's moves on all dexes
-    moves: list[int] = []
-    for (_, token), rows in last.values.items():
+    snapshot_id = snapshot_name(time)
+    values: dict[tuple[str, str], list[AccountValueRow]] = {key: [] for key in last.values}
+    for key, rows in last.values.items():
         for row in rows:
-            move = round(row.account_value * _USD) * int(rng.integers(-1_000, 1_001)) // 10**6
-            place = (row.user, token)
+            before = round(row.account_value * _USD)
+            move, place = before * int(rng.integers(-1_000, 1_001)) // 10**6, (row.user, key[1])
             if row.account_mode != PORTFOLIO_MARGIN or place not in repeated:
                 totals[row.user] += move
             if row.account_mode == PORTFOLIO_MARGIN:
                 move = repeated.setdefault(place, move)
-            moves.append(move)
-    snapshot_id, remaining = snapshot_name(time), iter(moves)
-    values: dict[tuple[str, str], list[AccountValueRow]] = {key: [] for key in last.values}
-    for key, rows in last.values.items():
-        for row in rows:
-            value = round(row.account_value * _USD) + next(remaining)
-            moved = replace(row, snapshot_id=snapshot_id, account_value=value / _USD)
-            if row.pm_total_account_value is not None and row.pm_ratio is not None:
-                before = round(row.pm_total_account_value * _USD)
-                total = before + totals[row.user]
-                notional = round((row.total_long_notional + row.total_short_notional) * _USD)
-                moved.pm_ratio = portfolio_margin_ratio(row.pm_ratio * before, total)
-                moved.pm_avail_by_branch = branch_margins(value, notional)
-                moved.pm_total_account_value = total / _USD
-            values[key].append(moved)
+            value = (before + move) / _USD
+            values[key].append(replace(row, snapshot_id=snapshot_id, account_value=value))
+    for moved in chain.from_iterable(values.values()):
+        if moved.pm_total_account_value is not None and moved.pm_ratio is not None:
+            before = round(moved.pm_total_account_value * _USD)
+            total = before + totals[moved.user]
+            notional = round((moved.total_long_notional + moved.total_short_notional) * _USD)
+            moved.pm_ratio = portfolio_margin_ratio(moved.pm_ratio * before, total)
+            moved.pm_avail_by_branch = branch_margins(round(moved.account_value * _USD), notional)
+            moved.pm_total_account_value = total / _USD
     return AccountSnapshot(snapshot_id, time, values)
 
 

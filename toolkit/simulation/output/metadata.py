@@ -3,8 +3,8 @@
 Source of the shapes: docs/live_service.md, section 9.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from msgspec import UNSET
 
@@ -12,6 +12,7 @@ from toolkit.contract import records as r
 from toolkit.contract.source_tables import Auction
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.rules.spot_cost import WEI
+from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.markets import (
     COLLATERAL,
     DEXES,
@@ -21,7 +22,6 @@ from toolkit.simulation.markets import (
     QUESTION,
     SPOT_PAIRS,
     TOKENS,
-    Perp,
 )
 from toolkit.simulation.quantities import decimal_text
 from toolkit.simulation.random_draws import party_address
@@ -45,40 +45,136 @@ _SZ_DECIMALS = {"USDC": 8, **{pair.base: pair.sz_decimals for pair in SPOT_PAIRS
 _OTHER_SZ_DECIMALS = 2
 _QUESTION_NUMBER = 12
 
-_ROUND_MS = 31 * HOUR
+ROUND_MS = 31 * HOUR
+"""Time between the starts of two auctions of one kind."""
+
 _PURCHASE_MS = 10 * HOUR
-_AUCTION_KINDS = ("spot", "perp")
 _DEX_NAMES = {"eqx": "Equities exchange", "pre": "Private firms"}
 
 
-def perp_metas() -> dict[str, r.Meta]:
-    """Return the metadata of every dex, as `meta` shows it."""
-    metas = {}
-    for dex in DEXES:
-        perps = [perp for perp in PERPS if perp.dex == dex]
-        tables = {perp.margin_table for perp in perps if perp.margin_table}
-        tables |= {_LISTED_SINGLE} & {perp.max_leverage for perp in perps}
-        scale, changed = _FEE_SCALE.get(dex, _NO_SCALE)
-        metas[dex] = r.Meta(
-            universe=[_perp_asset(perp) for perp in perps],
-            margin_tables=[(number, _margin_table(number)) for number in sorted(tables)],
-            collateral_token=TOKENS[COLLATERAL[dex]],
-            deployer_fee_scale=scale,
-            last_fee_scale_change_time=changed,
+def tables(exchange: Exchange) -> dict[str, Any]:
+    """Return the metadata of perps, spot pairs, outcomes and dexes, the limits, and auctions."""
+    # Only one dex has limits.
+    caps = [
+        (perp.coin, decimal_text(int(perp.depth_usd) * 50, 0))
+        for perp in PERPS
+        if perp.dex == "eqx"
+    ]
+    limits = r.PerpDexLimits(
+        total_oi_cap="25000000.0",
+        oi_sz_cap_per_perp="1000000.0",
+        max_transfer_ntl="5000000.0",
+        coin_to_oi_cap=caps,
+    )
+    deployers = {dex: party_address(exchange.seed, "deployer", dex) for dex in DEXES[1:]}
+    return {
+        "metas": {dex: _perp_meta(dex) for dex in DEXES},
+        "spot_meta": _spot_meta(),
+        "outcome_meta": _outcome_meta(exchange.settled),
+        "limits": {"eqx": limits},
+        "perp_dexes": [
+            r.PerpDex(
+                name=dex,
+                full_name=_DEX_NAMES[dex],
+                deployer=deployer,
+                oracle_updater=None,
+                fee_recipient=deployer,
+                asset_to_streaming_oi_cap=[*caps] if dex == "eqx" else [],
+                sub_deployers=[],
+                deployer_fee_scale="1.0",  # the deployer gets the same fee as the exchange
+                last_deployer_fee_scale_change_time="1970-01-01T00:00:00",
+                asset_to_funding_multiplier=[],
+                asset_to_funding_interest_rate=[],
+            )
+            for dex, deployer in deployers.items()
+        ],
+        "auctions": auction_rounds(exchange.start_ms, exchange.end_ms, exchange.end_ms),
+    }
+
+
+def auction_rounds(start_ms: int, end_ms: int, now_ms: int) -> list[Auction]:
+    """Return rounds of 31 hours until now, one after the other; every second one has a buyer.
+
+    At the end of history, the last spot round still runs, and the last perp round has ended.
+    """
+    auctions = []
+    last = end_ms - 12 * HOUR
+    first = last - (end_ms - start_ms) // ROUND_MS * ROUND_MS
+    for number, start in enumerate(range(first, now_ms + 1, ROUND_MS)):
+        start_gas, floor_gas = 50_000 + 1_700 * (number % 7), 10_000
+        end_gas = auction_price(
+            Fraction(start_gas, 100),
+            Fraction(floor_gas, 100),
+            _PURCHASE_MS // SECOND,
+            ROUND_MS // SECOND,
         )
-    return metas
+        for kind, place in (("perp", 1), ("spot", 0)):
+            is_bought = bool(place) if start == last else number % 2 == place
+            auction = Auction(
+                kind=kind,
+                start_seconds=start // SECOND,
+                duration_seconds=ROUND_MS // SECOND,
+                start_gas=decimal_text(start_gas, 2),
+                floor_gas=decimal_text(floor_gas, 2),
+                end_seconds=(start + _PURCHASE_MS) // SECOND if is_bought else None,
+                end_gas=decimal_text(end_gas, GAS_DECIMALS) if is_bought else None,
+            )
+            auctions.append(auction)
+    return auctions
 
 
-def spot_meta() -> r.SpotMeta:
-    """Return the tokens and the spot pairs, as `spotMeta` shows them.
+def _perp_meta(dex: str) -> r.Meta:
+    perps = [perp for perp in PERPS if perp.dex == dex]
+    numbers = {perp.margin_table for perp in perps if perp.margin_table}
+    numbers |= {_LISTED_SINGLE} & {perp.max_leverage for perp in perps}
+    tiers = {number: MARGIN_TABLES.get(number, ((0, number),)) for number in sorted(numbers)}
+    scale, changed = _FEE_SCALE.get(dex, _NO_SCALE)
+    universe = []
+    for perp in perps:
+        perp_scale, perp_changed = _FEE_SCALE.get(perp.coin, _NO_SCALE)
+        asset = r.PerpAsset(
+            name=perp.coin,
+            sz_decimals=perp.sz_decimals,
+            max_leverage=perp.max_leverage,
+            only_isolated=perp.only_isolated,
+            margin_table_id=perp.margin_table or perp.max_leverage,
+            is_delisted=perp.delisted or UNSET,
+            margin_mode=perp.margin_mode or UNSET,
+            growth_mode="enabled" if perp.coin in _GROWTH else UNSET,
+            last_growth_mode_change_time=_GROWTH.get(perp.coin, UNSET),
+            deployer_fee_scale=perp_scale,
+            last_fee_scale_change_time=perp_changed,
+        )
+        universe.append(asset)
+    return r.Meta(
+        universe=universe,
+        margin_tables=[
+            (
+                number,
+                r.MarginTable(
+                    description=f"tiered {bounds[0][1]}x" if number in MARGIN_TABLES else "",
+                    margin_tiers=[
+                        r.MarginTier(lower_bound=f"{low}.0", max_leverage=most)
+                        for low, most in bounds
+                    ],
+                ),
+            )
+            for number, bounds in tiers.items()
+        ],
+        collateral_token=TOKENS[COLLATERAL[dex]],
+        deployer_fee_scale=scale,
+        last_fee_scale_change_time=changed,
+    )
+
+
+def _spot_meta() -> r.SpotMeta:
+    """Return the tokens and the spot pairs.
 
     Unused tokens fill the places between the known indexes, because common clients look tokens
     up by position.
     """
+    names = {index: name for name, index in TOKENS.items()}
     # ASSUMED: Every token has 8 decimals on the chain. Spot balances are multiples of 1e-8.
-    names = [f"TOKEN{index}" for index in range(max(TOKENS.values()) + 1)]
-    for name, index in TOKENS.items():
-        names[index] = name
     return r.SpotMeta(
         universe=[
             r.SpotPair(
@@ -91,25 +187,22 @@ def spot_meta() -> r.SpotMeta:
         ],
         tokens=[
             r.SpotToken(
-                name=name,
-                sz_decimals=_SZ_DECIMALS.get(name, _OTHER_SZ_DECIMALS),
+                name=names.get(index, f"TOKEN{index}"),
+                sz_decimals=_SZ_DECIMALS.get(names.get(index, ""), _OTHER_SZ_DECIMALS),
                 wei_decimals=WEI,
                 index=index,
                 token_id=f"0x{index + 1:032x}",
-                is_canonical=name in ("USDC", "PURR"),
+                is_canonical=names.get(index) in ("USDC", "PURR"),
                 evm_contract=None,
                 full_name=None,
             )
-            for index, name in enumerate(names)
+            for index in range(max(names) + 1)
         ],
     )
 
 
-def outcome_meta(settled: set[str]) -> r.OutcomeMeta:
-    """Return the outcomes that are not settled, and their question.
-
-    - ``settled``: outcome markets that have ended
-    """
+def _outcome_meta(settled: set[str]) -> r.OutcomeMeta:
+    """Return the outcomes that are not settled, and their question."""
     open_outcomes = [outcome for outcome in OUTCOMES if outcome.sides[0] not in settled]
     fallback, *named = QUESTION
     question = r.OutcomeQuestion(
@@ -132,117 +225,3 @@ def outcome_meta(settled: set[str]) -> r.OutcomeMeta:
         ],
         questions=[question] if fallback in open_outcomes else [],
     )
-
-
-def dex_limits() -> dict[str, r.PerpDexLimits]:
-    """Return the limits of the only dex that has limits."""
-    caps = [
-        (perp.coin, decimal_text(int(perp.depth_usd) * 50, 0))
-        for perp in PERPS
-        if perp.dex == "eqx"
-    ]
-    limits = r.PerpDexLimits(
-        total_oi_cap="25000000.0",
-        oi_sz_cap_per_perp="1000000.0",
-        max_transfer_ntl="5000000.0",
-        coin_to_oi_cap=caps,
-    )
-    return {"eqx": limits}
-
-
-def perp_dexes(seed: int) -> list[r.PerpDex]:
-    """Return the builder-deployed dexes, in the order of `DEXES`."""
-    limits = dex_limits()
-    return [
-        r.PerpDex(
-            name=dex,
-            full_name=_DEX_NAMES[dex],
-            deployer=party_address(seed, "deployer", dex),
-            oracle_updater=None,
-            fee_recipient=party_address(seed, "deployer", dex),
-            asset_to_streaming_oi_cap=list(limits[dex].coin_to_oi_cap) if dex in limits else [],
-            sub_deployers=[],
-            deployer_fee_scale="1.0",  # the deployer gets the same fee as the exchange
-            last_deployer_fee_scale_change_time="1970-01-01T00:00:00",
-            asset_to_funding_multiplier=[],
-            asset_to_funding_interest_rate=[],
-        )
-        for dex in DEXES[1:]
-    ]
-
-
-def deploy_auctions(start_ms: int, end_ms: int) -> list[Auction]:
-    """Return rounds of 31 hours, one after the other; every second one has a buyer.
-
-    The last spot round still runs at the end of history; the last perp round has ended.
-    """
-    auctions = []
-    for place, kind in enumerate(_AUCTION_KINDS):
-        first = end_ms - 12 * HOUR - (end_ms - start_ms) // _ROUND_MS * _ROUND_MS
-        for number, start in enumerate(range(first, end_ms + 1, _ROUND_MS)):
-            is_last = start + _ROUND_MS > end_ms
-            is_bought = kind == "perp" if is_last else number % 2 == place
-            auctions.append(_auction_round(kind, start, number, is_bought))
-    return sorted(auctions, key=_start_and_kind)
-
-
-def next_rounds(auctions: Sequence[Auction], now_ms: int) -> list[Auction]:
-    """Return the rounds of each kind that have begun after the last of `auctions`, by start."""
-    last = max(auction.start_seconds for auction in auctions) * SECOND
-    rounds = []
-    for place, kind in enumerate(_AUCTION_KINDS):
-        before = sum(auction.kind == kind for auction in auctions)
-        starts = range(last + _ROUND_MS, now_ms + 1, _ROUND_MS)
-        for number, start in enumerate(starts, before):
-            rounds.append(_auction_round(kind, start, number, number % 2 == place))
-    return sorted(rounds, key=_start_and_kind)
-
-
-def _perp_asset(perp: Perp) -> r.PerpAsset:
-    scale, changed = _FEE_SCALE.get(perp.coin, _NO_SCALE)
-    return r.PerpAsset(
-        name=perp.coin,
-        sz_decimals=perp.sz_decimals,
-        max_leverage=perp.max_leverage,
-        only_isolated=perp.only_isolated,
-        margin_table_id=perp.margin_table or perp.max_leverage,
-        is_delisted=perp.delisted or UNSET,
-        margin_mode=perp.margin_mode or UNSET,
-        growth_mode="enabled" if perp.coin in _GROWTH else UNSET,
-        last_growth_mode_change_time=_GROWTH.get(perp.coin, UNSET),
-        deployer_fee_scale=scale,
-        last_fee_scale_change_time=changed,
-    )
-
-
-def _margin_table(number: int) -> r.MarginTable:
-    tiers = MARGIN_TABLES.get(number, ((0, number),))
-    return r.MarginTable(
-        description=f"tiered {tiers[0][1]}x" if number in MARGIN_TABLES else "",
-        margin_tiers=[
-            r.MarginTier(lower_bound=f"{low}.0", max_leverage=most) for low, most in tiers
-        ],
-    )
-
-
-def _auction_round(kind: str, start: int, number: int, is_bought: bool) -> Auction:
-    start_gas, floor_gas = 50_000 + 1_700 * (number % 7), 10_000
-    end_gas = auction_price(
-        Fraction(start_gas, 100),
-        Fraction(floor_gas, 100),
-        _PURCHASE_MS // SECOND,
-        _ROUND_MS // SECOND,
-    )
-    return Auction(
-        kind=kind,
-        start_seconds=start // SECOND,
-        duration_seconds=_ROUND_MS // SECOND,
-        start_gas=decimal_text(start_gas, 2),
-        floor_gas=decimal_text(floor_gas, 2),
-        end_seconds=(start + _PURCHASE_MS) // SECOND if is_bought else None,
-        end_gas=decimal_text(end_gas, GAS_DECIMALS) if is_bought else None,
-    )
-
-
-def _start_and_kind(auction: Auction) -> tuple[int, str]:
-    return auction.start_seconds, auction.kind

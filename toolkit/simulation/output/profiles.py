@@ -16,46 +16,34 @@ from toolkit.simulation.output.staking import validator_addresses
 from toolkit.simulation.quantities import MICRO, decimal_text, money_text, parse_units
 from toolkit.times import DAY
 
-_REFERRAL_DISCOUNT = "0.04"
 _MAKER_SHARES = ("0.03", "0.015", "0.005")
 
 
-def user_roles(exchange: Exchange) -> dict[str, UserRole]:
-    """Return the role of each known address: user, vault or sub-account."""
+def tables(exchange: Exchange) -> dict[str, Any]:
+    """Return the role of each known address, and each account's sub-accounts, fees and equities.
+
+    The service adds the daily volume to the fees.
+    """
     others = [*exchange.builders, *validator_addresses(exchange.seed)]
     roles = {address: UserRole(role="user") for address in others}
+    owned: dict[str, list[SubAccountRow]] = defaultdict(list)
+    schedule, fees = _fee_schedule(), {}
     for account in exchange.accounts:
         role = UserRole(role="vault" if account.is_vault else "user")
         if account.sub_account_of is not None:
-            data = {"master": exchange.accounts[account.sub_account_of].address}
-            role = UserRole(role="subAccount", data=data)
-        roles[account.address] = role
-    return roles
-
-
-def sub_accounts(exchange: Exchange) -> dict[str, list[SubAccountRow]]:
-    """Return the sub-accounts of each account with sub-accounts."""
-    found: dict[str, list[SubAccountRow]] = defaultdict(list)
-    for account in exchange.accounts:
-        if account.sub_account_of is not None:
             master = exchange.accounts[account.sub_account_of].address
-            name = f"sub {len(found[master]) + 1}"
+            role = UserRole(role="subAccount", data={"master": master})
+            name = f"sub {len(owned[master]) + 1}"
             row = SubAccountRow(name=name, sub_account_user=account.address, master=master)
-            found[master].append(row)
-    return dict(found)
-
-
-def user_fees(exchange: Exchange) -> dict[str, UserFees]:
-    """Return each account's fee rates; the service adds its daily volume."""
-    schedule = _fee_schedule()
-    return {
-        account.address: UserFees(
+            owned[master].append(row)
+        roles[account.address] = role
+        fees[account.address] = UserFees(
             daily_user_vlm=[],
             fee_schedule=schedule,
-            user_cross_rate=decimal_text(account.taker_micro, MICRO),
-            user_add_rate=decimal_text(account.maker_micro, MICRO),
-            user_spot_cross_rate=decimal_text(SPOT_TAKER_MICRO, MICRO),
-            user_spot_add_rate=decimal_text(SPOT_MAKER_MICRO, MICRO),
+            user_cross_rate=money_text(account.taker_micro),
+            user_add_rate=money_text(account.maker_micro),
+            user_spot_cross_rate=schedule["spotCross"],
+            user_spot_add_rate=schedule["spotAdd"],
             active_referral_discount="0.0",
             trial=None,
             fee_trial_escrow="0.0",
@@ -63,11 +51,15 @@ def user_fees(exchange: Exchange) -> dict[str, UserFees]:
             staking_link=None,
             active_staking_discount={"bpsOfMaxSupply": "0.0", "discount": "0.0"},
         )
-        for account in exchange.accounts
+    return {
+        "roles": roles,
+        "sub_accounts": dict(owned),
+        "fees": fees,
+        "vault_equities": _vault_equities(exchange),
     }
 
 
-def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
+def _vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
     """Return each follower's equity in each vault; the sum is the vault's account value."""
     # ASSUMED: The share of a follower in a vault is its net deposits divided by the net deposits of
     # all followers. Net deposits are deposits minus the cost basis of withdrawals. Distributions do
@@ -88,21 +80,21 @@ def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
         elif delta.type == "vaultWithdraw" and delta.user == user:
             shares[vault][user] = share - parse_units(str(delta.basis), MICRO)
     rows: dict[str, list[VaultEquity]] = defaultdict(list)
-    unrealised = exchange.unrealised_pnl(exchange.end_ms)
-    for account, balances, pnl in zip(
-        exchange.accounts, exchange.balances, unrealised, strict=True
-    ):
-        equity = max(0, sum(balances) + pnl)
-        positive = {user: share for user, share in shares[account.address].items() if share > 0}
+    for number, pnl in enumerate(exchange.unrealised_pnl(exchange.end_ms)):
+        vault, equity = (
+            exchange.accounts[number].address,
+            max(0, sum(exchange.balances[number]) + pnl),
+        )
+        positive = {user: share for user, share in shares[vault].items() if share > 0}
         total, left = sum(positive.values()), equity
         for place, (user, share) in enumerate(positive.items(), 1):
             # The last follower gets the rounding, so that nothing is lost.
             part = left if place == len(positive) else equity * share // total
             left -= part
             row = VaultEquity(
-                vault_address=account.address,
+                vault_address=vault,
                 equity=money_text(part),
-                locked_until_timestamp=locked[account.address, user],
+                locked_until_timestamp=locked[vault, user],
             )
             rows[user].append(row)
     return dict(rows)
@@ -110,30 +102,23 @@ def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
 
 def _fee_schedule() -> dict[str, Any]:
     """Return the rates of the exchange, from the lowest tier up."""
-    spot = {
-        "spotCross": decimal_text(SPOT_TAKER_MICRO, MICRO),
-        "spotAdd": decimal_text(SPOT_MAKER_MICRO, MICRO),
+    same = {
+        "add": money_text(MAKER_MICRO),
+        "spotCross": money_text(SPOT_TAKER_MICRO),
+        "spotAdd": money_text(SPOT_MAKER_MICRO),
     }
-    add = decimal_text(MAKER_MICRO, MICRO)
-    rising = sorted(TIERS)
-    tiers = [
-        {
-            "ntlCutoff": decimal_text(cutoff, 0),
-            "cross": decimal_text(taker, MICRO),
-            "add": add,
-            **spot,
-        }
-        for cutoff, taker in rising[1:]
-    ]
+    lowest, *tiers = (
+        {"ntlCutoff": decimal_text(cutoff, 0), "cross": money_text(taker), **same}
+        for cutoff, taker in sorted(TIERS)
+    )
     makers = [
-        {"makerFractionCutoff": share, "add": decimal_text(rebate, MICRO)}
+        {"makerFractionCutoff": share, "add": money_text(rebate)}
         for share, rebate in zip(_MAKER_SHARES, REBATES, strict=True)
     ]
     return {
-        "cross": decimal_text(rising[0][1], MICRO),
-        "add": add,
-        **spot,
+        "cross": lowest["cross"],
+        **same,
         "tiers": {"vip": tiers, "mm": makers},
-        "referralDiscount": _REFERRAL_DISCOUNT,
+        "referralDiscount": "0.04",
         "stakingDiscountTiers": [{"bpsOfMaxSupply": "0.0", "discount": "0.0"}],
     }

@@ -1,7 +1,7 @@
 """States of accounts: clearinghouse states, spot balances, and loans, exact to the last digit."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections import defaultdict
+from typing import Any
 
 from msgspec import UNSET
 
@@ -17,7 +17,6 @@ from toolkit.simulation.quantities import (
     WEI_PER_MICRO,
     decimal_text,
     money_text,
-    parse_units,
     rounded_share,
 )
 from toolkit.times import HOUR
@@ -27,6 +26,8 @@ _OUTCOME_TOKENS = 100_000_000
 """Index of the outcome token +0; the token +<number> has the sum of this and the number."""
 
 _INTEREST_HOURS = 24
+_FREE_PLACES = 9
+"""Every so many accounts, one pays and gets no interest."""
 
 _HEALTH = (
     ("healthy", 250),
@@ -37,17 +38,24 @@ _HEALTH = (
 """States of health, each with a health factor in hundredths."""
 
 
-def clearinghouse_states(exchange: Exchange) -> dict[str, dict[str, r.ClearinghouseState]]:
-    """Return the perp states of all accounts at the end of history, by dex."""
+def tables(exchange: Exchange) -> dict[str, Any]:
+    """Return the perp states by dex, the tokens, the loans and the interest of all accounts."""
+    loans, interest = _loans(exchange)
     return {
-        dex: {
-            account.address: _perp_state(exchange, account, number) for account in exchange.accounts
-        }
-        for number, dex in enumerate(DEXES)
+        "states": {
+            dex: {
+                account.address: _perp_state(exchange, account, number)
+                for account in exchange.accounts
+            }
+            for number, dex in enumerate(DEXES)
+        },
+        "spot_states": _spot_states(exchange),
+        "borrow_lend": loans,
+        "lend_interest": interest,
     }
 
 
-def spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
+def _spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
     """Return each account's tokens at the end of history, and their cost.
 
     It contains every account, but no token with an empty balance. The balances of a unified or
@@ -56,11 +64,10 @@ def spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
     states = {}
     for account in exchange.accounts:
         wallet = exchange.wallets[account.number]
-        amounts = {token: balance.balance for token, balance in wallet.items()}
+        amounts = defaultdict(int, {token: held.balance for token, held in wallet.items()})
         for dex, name in enumerate(DEXES):
             cash = exchange.balances[account.number][dex] - _perp_cash(exchange, account, dex)
-            token = COLLATERAL[name]
-            amounts[token] = amounts.get(token, 0) + cash * WEI_PER_MICRO
+            amounts[COLLATERAL[name]] += cash * WEI_PER_MICRO
         balances = []
         for token, amount in amounts.items():
             if not amount:
@@ -81,17 +88,23 @@ def spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
     return states
 
 
-def borrow_lend_states(accounts: list[Account]) -> dict[str, r.BorrowLend]:
-    """Return the loans of accounts with native tokens; one has paid everything back."""
+def _loans(
+    exchange: Exchange,
+) -> tuple[dict[str, r.BorrowLend], dict[str, list[r.LendInterest]]]:
+    """Return the loans of accounts with native tokens, and their interest of the last hours.
+
+    Each account supplies dollars and borrows native tokens; the last one has paid all back.
+    """
     # ASSUMED: A health factor is the supplied value divided by the borrowed value.
-    users = [account.address for account in accounts if account.uses_native]
-    states = {}
+    users = [account.address for account in exchange.accounts if account.uses_native]
+    loans, rows = {}, {}
+    none = r.LendPosition(basis="0.0", value="0.0")
     for place, user in enumerate(users):
         health, hundredths = _HEALTH[place % len(_HEALTH)]
-        supplied = (1_000 + 37 * place) * ONE_TOKEN
-        borrowed = supplied * 100 // hundredths // 45
-        none, supply, borrow = (_loan_position(value, place) for value in (0, supplied, borrowed))
-        states[user] = r.BorrowLend(
+        value = (1_000 + 37 * place) * ONE_TOKEN
+        supply, supply_interest = _loan_position(value, place)
+        borrow, borrow_interest = _loan_position(value * 100 // hundredths // 45, place)
+        loans[user] = r.BorrowLend(
             token_to_state=[
                 (0, r.TokenState(borrow=none, supply=supply)),
                 (TOKENS[NATIVE_TOKEN], r.TokenState(borrow=borrow, supply=none)),
@@ -99,56 +112,30 @@ def borrow_lend_states(accounts: list[Account]) -> dict[str, r.BorrowLend]:
             health=health,
             health_factor=decimal_text(hundredths, 2),
         )
-    for user in users[-1:]:
-        states[user] = r.BorrowLend(token_to_state=[], health="healthy", health_factor=None)
-    return states
-
-
-def lend_interest(
-    states: Mapping[str, r.BorrowLend], now_ms: int
-) -> dict[str, list[r.LendInterest]]:
-    """Return the interest in the states of accounts, as it came in the last hours."""
-    names = {index: name for name, index in TOKENS.items()}
-    rows: dict[str, list[r.LendInterest]] = {}
-    for user, state in states.items():
-        parts = {
-            names[index]: (_interest_parts(token.borrow), _interest_parts(token.supply))
-            for index, token in state.token_to_state
-        }
         rows[user] = [
             r.LendInterest(
-                time=now_ms - hour * HOUR,
+                time=exchange.end_ms - hour * HOUR,
                 token=token,
-                borrow=decimal_text(borrow[hour], WEI),
-                supply=decimal_text(supply[hour], WEI),
+                borrow=borrow_interest[hour] if token == NATIVE_TOKEN else "0.0",
+                supply=supply_interest[hour] if token == "USDC" else "0.0",
             )
             for hour in reversed(range(_INTEREST_HOURS))
-            for token, (borrow, supply) in sorted(parts.items())
-            if any(borrow + supply)
+            for token in (NATIVE_TOKEN, "USDC")
+            if place % _FREE_PLACES
         ]
-    return rows
+    for user in users[-1:]:
+        loans[user] = r.BorrowLend(token_to_state=[], health="healthy", health_factor=None)
+        rows[user] = []
+    return loans, rows
 
 
-def _interest_parts(position: r.LendPosition) -> list[int]:
-    """Return the interest of each of the last hours, newest first; the sum is exact."""
-    interest = parse_units(position.value, WEI) - parse_units(position.basis, WEI)
-    whole = _INTEREST_HOURS**2
-    older = [interest * hour // whole for hour in range(1, _INTEREST_HOURS)]
-    return [interest - sum(older), *older]
-
-
-class _MarkedPosition(NamedTuple):
-    """A position at the mark price, in integers; `margin` of an isolated one is its equity."""
-
-    coin: int
-    size: int
-    entry: int
-    mark: int
-    value: int
-    pnl: int
-    maintenance: int
-    margin: int
-    is_isolated: bool
+def _loan_position(value: int, place: int) -> tuple[r.LendPosition, list[str]]:
+    """Return a position, and the interest in its value by hour, newest first; the sum is exact."""
+    interest = value * (place % _FREE_PLACES) // 1_000
+    older = [interest * hour // _INTEREST_HOURS**2 for hour in range(1, _INTEREST_HOURS)]
+    hours = [decimal_text(part, WEI) for part in (interest - sum(older), *older)]
+    basis = decimal_text(value - interest, WEI)
+    return r.LendPosition(basis=basis, value=decimal_text(value, WEI)), hours
 
 
 def _perp_cash(exchange: Exchange, account: Account, dex: int) -> int:
@@ -165,99 +152,82 @@ def _perp_cash(exchange: Exchange, account: Account, dex: int) -> int:
 
 
 def _perp_state(exchange: Exchange, account: Account, dex: int) -> r.ClearinghouseState:
-    positions = []
-    for coin, size, entry in exchange.iterate_positions(account.number, dex):
-        mark = exchange.mark_price(coin, exchange.end_ms)
+    number, end_ms = account.number, exchange.end_ms
+    equity, isolated_equity, required = _perp_cash(exchange, account, dex), 0, 0
+    free = max(0, exchange.free_collateral(number, dex, end_ms))
+    positions, summed, cross = [], [], []
+    for coin, size, entry in exchange.iterate_positions(number, dex):
+        perp, mark = PERPS[coin], exchange.mark_price(coin, end_ms)
+        leverage = margins.account_leverage(account, coin)
         value, pnl = size * mark, size * (mark - entry)
-        maintenance = exact_maintenance(abs(value), PERPS[coin].tiers)
-        margin = margins.initial_margin(account, coin, abs(value))
-        if isolated := margins.is_isolated(account, coin):
-            margin = exchange.margins[coin][account.number] + pnl
-        positions.append(
-            _MarkedPosition(coin, size, entry, mark, value, pnl, maintenance, margin, isolated)
+        equity += pnl
+        if is_isolated := margins.is_isolated(account, coin):
+            margin = own = exchange.margins[coin][number] + pnl
+            isolated_equity += margin
+        else:
+            margin = margins.initial_margin(account, coin, abs(value))
+            own = exact_maintenance(abs(value), perp.tiers)
+            required += own
+            cross.append((value, margin))
+        summed.append((value, margin))
+        largest = decimal_text(free * leverage // mark, perp.sz_decimals)
+        roe = rounded_share(pnl, 10**8, margin) if margin > 0 else 0
+        funding = exchange.funding_totals[coin][number]
+        # ASSUMED: In cumulative funding, paid amounts are positive and received ones negative.
+        position = r.Position(
+            coin=perp.coin,
+            entry_px=decimal_text(entry, perp.px_decimals),
+            leverage=r.Leverage(
+                type="isolated" if is_isolated else "cross",
+                value=leverage,
+                raw_usd=money_text(margin - value) if is_isolated else UNSET,
+            ),
+            liquidation_px=None,
+            margin_used=money_text(margin),
+            max_trade_szs=[largest, largest],
+            position_value=money_text(abs(value)),
+            return_on_equity=decimal_text(roe, 8),
+            szi=decimal_text(size, perp.sz_decimals),
+            unrealized_pnl=money_text(pnl),
+            max_leverage=perp.max_leverage,
+            cum_funding=r.CumFunding(
+                all_time=money_text(-funding.all_time),
+                since_open=money_text(-funding.since_open),
+                since_change=money_text(-funding.since_change),
+            ),
         )
-    cross = [position for position in positions if not position.is_isolated]
-    equity = _perp_cash(exchange, account, dex) + sum(position.pnl for position in positions)
-    cross_equity = equity - sum(position.margin for position in positions if position.is_isolated)
-    maintenance = sum(position.maintenance for position in cross)
+        positions.append((position, perp, mark, size, own, is_isolated))
+    cross_equity = equity - isolated_equity
+    for position, perp, mark, size, own, is_isolated in positions:
+        # ASSUMED: A cross position of a unified or portfolio-margin account has no liquidation
+        # price.
+        if is_isolated or account.mode < UNIFIED:
+            # The maintenance margin of the position itself moves with its price.
+            counted = own if is_isolated else cross_equity - required + own
+            px = margins.liquidation_px(mark, size, counted, perp)
+            position.liquidation_px = None if px is None else decimal_text(px, perp.px_decimals)
     cross_summary = _margin_summary(cross, cross_equity)
-    free = max(0, exchange.free_collateral(account.number, dex, exchange.end_ms))
-    # ASSUMED: A cross position of a unified or portfolio-margin account has no liquidation price.
-    cushion = None if account.mode >= UNIFIED else cross_equity - maintenance
     return r.ClearinghouseState(
-        margin_summary=_margin_summary(positions, equity),
+        margin_summary=_margin_summary(summed, equity),
         cross_margin_summary=cross_summary,
         asset_positions=[
-            r.AssetPosition(
-                type="oneWay", position=_position_record(exchange, account, position, cushion, free)
-            )
-            for position in positions
+            r.AssetPosition(type="oneWay", position=position) for position, *_ in positions
         ],
-        time=exchange.end_ms,
+        time=end_ms,
         withdrawable=cross_summary.withdrawable,
-        cross_maintenance_margin_used=money_text(maintenance),
+        cross_maintenance_margin_used=money_text(required),
     )
 
 
-def _margin_summary(positions: list[_MarkedPosition], equity: int) -> r.MarginSummary:
-    margin = sum(position.margin for position in positions)
-    values = [position.value for position in positions]
+def _margin_summary(positions: list[tuple[int, int]], equity: int) -> r.MarginSummary:
+    """Return the summary of positions, each a signed notional and its margin."""
+    margin = sum(margin for _, margin in positions)
     # ASSUMED: The field `totalRawUsd` is exactly the account value minus the signed notionals. It
     # includes the remainders of truncated entry prices.
     return r.MarginSummary(
         account_value=money_text(equity),
         total_margin_used=money_text(margin),
-        total_ntl_pos=money_text(sum(map(abs, values))),
-        total_raw_usd=money_text(equity - sum(values)),
+        total_ntl_pos=money_text(sum(abs(value) for value, _ in positions)),
+        total_raw_usd=money_text(equity - sum(value for value, _ in positions)),
         withdrawable=money_text(max(0, equity - margin)),
     )
-
-
-def _position_record(
-    exchange: Exchange, account: Account, position: _MarkedPosition, cushion: int | None, free: int
-) -> r.Position:
-    """Return the record of a position.
-
-    - ``cushion``: cross equity of the account less its maintenance margin; None if the state does
-      not have the collateral
-    - ``free``: free collateral of the account
-    """
-    coin, size, entry, mark, value, pnl, maintenance, margin, is_isolated = position
-    perp, leverage = PERPS[coin], margins.account_leverage(account, coin)
-    px = None
-    if is_isolated:
-        px = margins.liquidation_px(mark, size, margin, perp)
-    elif cushion is not None:
-        px = margins.liquidation_px(mark, size, cushion + maintenance, perp)
-    largest = decimal_text(free * leverage // mark, perp.sz_decimals)
-    roe = rounded_share(pnl, 10**8, margin) if margin > 0 else 0
-    funding = exchange.funding_totals[coin][account.number]
-    # ASSUMED: In cumulative funding, paid amounts are positive and received amounts are negative.
-    return r.Position(
-        coin=perp.coin,
-        entry_px=decimal_text(entry, perp.px_decimals),
-        leverage=r.Leverage(
-            type="isolated" if is_isolated else "cross",
-            value=leverage,
-            raw_usd=money_text(margin - value) if is_isolated else UNSET,
-        ),
-        liquidation_px=None if px is None else decimal_text(px, perp.px_decimals),
-        margin_used=money_text(margin),
-        max_trade_szs=[largest, largest],
-        position_value=money_text(abs(value)),
-        return_on_equity=decimal_text(roe, 8),
-        szi=decimal_text(size, perp.sz_decimals),
-        unrealized_pnl=money_text(pnl),
-        max_leverage=perp.max_leverage,
-        cum_funding=r.CumFunding(
-            all_time=money_text(-funding.all_time),
-            since_open=money_text(-funding.since_open),
-            since_change=money_text(-funding.since_change),
-        ),
-    )
-
-
-def _loan_position(value: int, place: int) -> r.LendPosition:
-    """Return a position whose value contains some interest."""
-    basis = value - value * (place % 9) // 1_000
-    return r.LendPosition(basis=decimal_text(basis, WEI), value=decimal_text(value, WEI))

@@ -1,6 +1,6 @@
 """Totals that the tables of a world must add up to, and one hash of all tables."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from hashlib import sha256
@@ -59,21 +59,16 @@ def expected_totals(exchange: Exchange) -> list[ExpectedTotals]:
     names = [field.name for field in fields(ExpectedTokens)]
     for number, unrealised in enumerate(exchange.unrealised_pnl(exchange.end_ms)):
         totals, equity = exchange.totals[number], sum(exchange.balances[number]) + unrealised
+        micro = (equity, totals.closed, totals.funding, totals.fees, totals.ledger, unrealised)
+        end, closed, funding, fees, ledger, gain = (
+            Decimal(amount).scaleb(-MICRO) for amount in micro
+        )
         tokens = {
-            token: ExpectedTokens(*(_to_decimal(getattr(balance, name), WEI) for name in names))
-            for token, balance in exchange.wallets[number].items()
+            token: ExpectedTokens(*(Decimal(getattr(held, name)).scaleb(-WEI) for name in names))
+            for token, held in exchange.wallets[number].items()
         }
         rows.append(
-            ExpectedTotals(
-                equity_start=Decimal(0),
-                equity_end=_to_decimal(equity, MICRO),
-                closed_pnl=_to_decimal(totals.closed, MICRO),
-                funding=_to_decimal(totals.funding, MICRO),
-                fees=_to_decimal(totals.fees, MICRO),
-                ledger=_to_decimal(totals.ledger, MICRO),
-                unrealised=_to_decimal(unrealised, MICRO),
-                tokens=tokens,
-            )
+            ExpectedTotals(Decimal(0), end, closed, funding, fees, ledger, gain, tokens=tokens)
         )
     return rows
 
@@ -81,12 +76,30 @@ def expected_totals(exchange: Exchange) -> list[ExpectedTotals]:
 def compute_digest(sources: Sources) -> str:
     """Return a hash of every table, row by row, as its records would be written.
 
+    Mappings are in the order of their keys.
+
     - ``sources``: the tables
 
     Returns: SHA-256, 64 hexadecimal digits.
     """
+    parts: list[tuple[str, Any]] = [("span", (sources.start_ms, sources.now_ms))]
+    for field in fields(Sources):
+        name, table = field.name, getattr(sources, field.name)
+        if name == "states":
+            parts += [(f"states {dex}", states) for dex, states in sorted(table.items())]
+        elif name == "account_snapshots":
+            parts += [(snapshot.snapshot_id, snapshot.values) for snapshot in table]
+        elif name == "twap_snapshots":
+            parts += [(snapshot.snapshot_id, snapshot.twaps) for snapshot in table]
+        elif name not in _NO_TABLES:
+            parts.append((_TABLE_NAMES.get(name, name.replace("_", " ")), table))
     digest = sha256()
-    for name, rows in _iterate_tables(sources):
+    for name, table in parts:
+        rows = table.items() if isinstance(table, Mapping) else table
+        if isinstance(table, Mapping | frozenset):
+            rows = sorted(rows)
+        elif table is None or isinstance(table, msgspec.Struct):
+            rows = (table,)
         digest.update(name.encode())
         remaining = iter(rows)
         while chunk := list(islice(remaining, _CHUNK_ROWS)):
@@ -94,30 +107,3 @@ def compute_digest(sources: Sources) -> str:
             header = len(_encode([None] * len(chunk))) - len(chunk)
             digest.update(memoryview(_encode(chunk))[header:])
     return digest.hexdigest()
-
-
-def _to_decimal(units: int, decimals: int) -> Decimal:
-    return Decimal(units).scaleb(-decimals)
-
-
-def _iterate_tables(sources: Sources) -> Iterator[tuple[str, Iterable[Any]]]:
-    """Yield every table with its name; mappings in the order of their keys."""
-    yield "span", (sources.start_ms, sources.now_ms)
-    for field in fields(Sources):
-        name, table = field.name, getattr(sources, field.name)
-        if name in _NO_TABLES:
-            continue
-        if name == "states":
-            for dex, states in sorted(table.items()):
-                yield f"states {dex}", sorted(states.items())
-        elif name in ("account_snapshots", "twap_snapshots"):
-            for snapshot in table:
-                rows = snapshot.values if name == "account_snapshots" else snapshot.twaps
-                yield snapshot.snapshot_id, sorted(rows.items())
-        elif isinstance(table, Mapping):
-            yield _TABLE_NAMES.get(name, name.replace("_", " ")), sorted(table.items())
-        elif isinstance(table, frozenset):
-            yield name, sorted(table)
-        else:
-            is_record = table is None or isinstance(table, msgspec.Struct)
-            yield name.replace("_", " "), (table,) if is_record else table
