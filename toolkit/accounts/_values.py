@@ -10,7 +10,7 @@ from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import list_keys, number_groups, number_rows, ratio, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import MODES, check_one_moment, distinct_states, own_values
+from toolkit.prepare.states import MODES, distinct_states, own_values
 
 _MONEY = ("value", "long", "short")
 _NOTIONALS = ("total_long_notional", "total_short_notional")
@@ -189,8 +189,8 @@ def values_table(
         )
     users = table.text("user").sorted()
     names = {"dex": table.text("dex")} if table.has("dex") else {}
-    places = [users, *names.values()]
-    check_one_moment(table, places, what)
+    owners = [users, *names.values()]
+    places = [*owners]
     if table.has("collateral_token"):  # a bare token belongs to all dexes
         stated = table.text("collateral_token")
         places.append(stated)
@@ -200,11 +200,8 @@ def values_table(
         table.number(name, np.nan)
         for name in ("account_value", "account_mode", "pm_total_account_value", *_NOTIONALS)
     )
-    kept = distinct_states(
-        {"account_value": value} | ({"account_mode": mode} if table.has("account_mode") else {}),
-        places,
-        what,
-    )
+    compared = filter(table.has, ("account_value", "account_mode"))
+    kept = distinct_states(table, owners, places, {n: table.number(n) for n in compared})
     users, mode = users.take(kept), mode[kept]
     if "token" in names:
         token = names["token"].codes[kept]

@@ -16,7 +16,6 @@ from toolkit.prepare import Fills
 from toolkit.prepare.average import swap_groups
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.fills import check_chains, owner_columns
-from toolkit.prepare.groups import row_before
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.steps import POSITION_COLUMNS, Steps, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
@@ -154,9 +153,9 @@ def _match_fills(
     """
     parts, books = list[_Part](), dict[int, LotBook]()
     # The cost of a position before the first fill, or after a gap, is not known.
-    begins, allowed = steps.is_gap & ~steps.spot, row_before(steps.tolerance)
+    begins = steps.is_gap & ~steps.spot
     columns = (
-        steps.chain, begins, steps.start, steps.change, steps.fee, steps.spot, px, allowed,
+        steps.chain, begins, steps.start, steps.change, steps.fee, steps.spot, px, steps.allowed,
     )  # fmt: skip
     fills = list(zip(*(column.tolist() for column in columns), strict=True))
     # A conversion connects chains, so all of them go on in the order of time.

@@ -13,7 +13,7 @@ from toolkit.prepare import Fills
 from toolkit.prepare import funding as payments
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.fills import check_chains, owner_columns
-from toolkit.prepare.groups import row_before, starts_group, sum_groups
+from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.money import Prices, warn_unused_prices
 from toolkit.prepare.provenance import finish, frame_provenance
 from toolkit.prepare.steps import POSITION_COLUMNS
@@ -206,7 +206,7 @@ class Legs:
     def __init__(self, fills: Fills) -> None:
         steps = fills.steps
         start, change, spot, end = steps.start, steps.change, steps.spot, steps.end
-        size, rounding, before = np.abs(change), steps.same_start, row_before(end)
+        size, rounding, before = np.abs(change), steps.same_start, steps.before
         is_opposed = (start != 0) & ((start > 0) != (change > 0))
         closing = np.where(is_opposed, np.minimum(np.abs(start), size), 0)
         # A spot balance is never negative: a sell of one unit more is rounding and opens nothing.
@@ -220,7 +220,7 @@ class Legs:
         lost = (closing > 0) & ~alive  # a rest of rounding, which no trip has
 
         step = np.repeat(np.arange(len(start)), 1 + flip)
-        is_first = starts_group(step)
+        is_first = np.diff(step, prepend=-1) != 0
         head = ~is_first | (begins | ~alive)[step]
         if lost.any():
             kept = ~lost[step]

@@ -288,13 +288,8 @@ def check_chains(
         money.warn_missing_tokens(table)
         warn_missing_directions(table, outcomes_alone=outcomes_alone)
     provenance.refuse_several_accounts(table.frame, "fills")
-    if fills.account is None and not (table.has("user") and not table.is_blank("user")):
-        _check_one_account(fills)
-
-
-def _check_one_account(fills: Fills) -> None:
-    """Raise or warn if fills without a column user seem to be of several accounts."""
-    table = fills.table
+    if fills.account is not None or (table.has("user") and not table.is_blank("user")):
+        return
     tid = np.nan_to_num(table.number("tid", 0.0)).astype(np.int64)
     ordered = np.sort(tid)
     if ((ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)).any():

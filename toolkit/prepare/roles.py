@@ -125,16 +125,17 @@ def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> No
         return
     if outcomes_alone and not table.text("coin", blank=True).facts(is_outcome).any():
         return
-    words = table.text("dir").present()
-    if not words and table.is_blank("dir"):
+    words = table.text("dir")
+    if not words.facts(bool).any() and table.is_blank("dir"):
         warn_caller(
             f"{table.what}: column dir is missing in every row, so conversions, settlements and "
             "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
             MissingDirections,
         )
-    others = {word for word in words if not word.startswith(directions.LIQUIDATED)}
-    if unknown := others - set(directions.KNOWN):
-        named = ", ".join(map(repr, sorted(unknown)))
+    known = ("", *directions.KNOWN)
+    odd = words.facts(lambda word: word not in known and not word.startswith(directions.LIQUIDATED))
+    if odd.any():
+        named = ", ".join(map(repr, sorted(words.take(odd).present())))
         warn_caller(
             f"{table.what}: column dir has unknown values: {named}. These rows count as trades of "
             "the account's own orders. Remove them if they are not",

@@ -53,10 +53,10 @@ def open_positions(
     table.require_values(["szi"])
     users, coins, szi = table.text("user"), table.text("coin"), table.number("szi")
     dexes = coins.renamed(lambda coin: coin_dex(coin) or NATIVE_DEX)
-    check_one_moment(table, (users, dexes), "positions")
     rows = np.flatnonzero(szi != 0)
     stated = {name: table.number(name)[rows] for name in ("szi", "position_value")}
-    rows = rows[distinct_states(stated, (users.take(rows), coins.take(rows)), "positions")]
+    names = (users.take(rows), coins.take(rows))
+    rows = rows[distinct_states(table, (users, dexes), names, stated)]
     optional = [name for name in ("max_leverage", "unrealized_pnl") if table.has(name)]
     size, notional = np.abs(szi[rows]), np.abs(table.number("position_value")[rows])
     made: dict[str, Any] = {
@@ -84,10 +84,9 @@ def account_states(native: Frame) -> pd.DataFrame:
     table.require(("user", "cross_account_value"))
     users = table.text("user")
     owners = (users, *([table.text("dex")] if table.has("dex") else []))
-    check_one_moment(table, owners, "accounts")
     numbers = [name for name in ("cross_account_value", STATED, "account_mode") if table.has(name)]
     stated = {name: table.number(name) for name in numbers if name != "account_mode"}
-    rows = distinct_states(stated, owners, "accounts")
+    rows = distinct_states(table, owners, owners, stated)
     made: dict[str, Any] = {"user": users.texts(rows).fillna("")}
     if table.has("dex"):
         made["dex"] = table.text("dex").texts(rows)
@@ -242,36 +241,33 @@ def name_some(names: Iterable[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (" and others" if len(names) > most else "")
 
 
-def check_one_moment(table: Table, owners: Sequence[Names], what: str) -> None:
-    """Raise ValueError if states are of several moments: closed positions would still count.
+def distinct_states(
+    table: Table, owners: Sequence[Names], names: Sequence[Names], values: Mapping[str, Any]
+) -> Ints:
+    """Return the first row of each state.
 
     - ``owners``: the columns of the account, all of whose rows must have one time, that of the user
       first; a missing time is not compared
-    """
-    if not table.has("time"):
-        return
-    users, codes, ms = owners[0], number_rows(*(names.codes for names in owners)), table.ms()
-    known = np.flatnonzero(ms != NO_TIME)
-    first = np.full(int(codes.max(initial=-1)) + 1, NO_TIME, dtype=np.int64)
-    first[codes[known[::-1]]] = ms[known[::-1]]
-    later = known[ms[known] != first[codes[known]]]
-    if len(later):
-        times = np.unique(ms[known[codes[known] == codes[later[0]]]])
-        name = users.values[users.codes[later[0]]] or "one account"
-        raise ValueError(
-            f"{what}: rows of {name} have {len(times)} different "
-            f"times. Keep one batch of states, for example {what}[{what}.time == {what}.time.max()]"
-        )
-
-
-def distinct_states(values: Mapping[str, Any], names: Sequence[Names], what: str) -> Ints:
-    """Return the first row of each state.
-
-    - ``values``: columns that must be equal in all rows of a state
     - ``names``: the columns that name a state, such as the position of an account in a coin
+    - ``values``: columns that must be equal in all rows of a state
 
-    Raise ValueError if two rows of a state have different values.
+    Raise ValueError if states are of several moments, because closed positions would still count,
+    or if two rows of a state have different values.
     """
+    what = table.what
+    if table.has("time"):
+        ms, codes = table.ms(), number_rows(*(column.codes for column in owners))
+        known = np.flatnonzero(ms != NO_TIME)
+        first = np.full(int(codes.max(initial=-1)) + 1, NO_TIME, dtype=np.int64)
+        first[codes[known[::-1]]] = ms[known[::-1]]
+        later = known[ms[known] != first[codes[known]]]
+        if len(later):
+            times = np.unique(ms[known[codes[known] == codes[later[0]]]])
+            name = owners[0].values[owners[0].codes[later[0]]] or "one account"
+            raise ValueError(
+                f"{what}: rows of {name} have {len(times)} different times. Keep one batch of "
+                f"states, for example {what}[{what}.time == {what}.time.max()]"
+            )
     codes = number_rows(*(column.codes for column in names))
     first = np.unique(codes, return_index=True)[1]
     differs = np.zeros(len(codes), dtype=bool)
@@ -353,11 +349,10 @@ def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") 
     table = Table(frame, what, "none")
     names = [table.text(key) for key in keys if table.has(key)]
     owners = [table.text(name, blank=True) for name in ("user", "dex")]
-    check_one_moment(table, owners, what)
     if "snapshot_id" in frame and (count := frame["snapshot_id"].nunique()) > 1:
         raise ValueError(
             f"{what}: the frame contains {count} snapshots. Keep those of one, for example "
             f"{what}[{what}.snapshot_id == {what}.snapshot_id.max()]"
         )
     stated = {name: frame[name].to_numpy() for name in _COMPARED if name in frame}
-    return frame.iloc[distinct_states(stated, names, what)].reset_index(drop=True)
+    return frame.iloc[distinct_states(table, owners, names, stated)].reset_index(drop=True)

@@ -21,8 +21,7 @@ import numpy as np
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import NO_TIME, Table, filled
-from toolkit.prepare.groups import row_before, starts_group
-from toolkit.prepare.money import is_outcome, is_perp
+from toolkit.prepare.money import is_perp
 from toolkit.rules.spot_cost import WEI
 
 POSITION_COLUMNS = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
@@ -46,6 +45,7 @@ class Steps:
     - ``scale``: units of the chain in one unit of the coin
     - ``spot``: whether it is a spot or outcome token
     - ``tolerance``: how far the next recorded balance may differ, in units; 0 for perps
+    - ``before``, ``allowed``: the end and the tolerance of the fill before; 0 for the first one
     - ``gap``: what came (+) or left (-) before the fill without a fill, in units
     - ``is_gap``: whether it is not 0; ``same_start``: whether the tolerance of a spot balance
       explains it
@@ -57,8 +57,24 @@ class Steps:
         chain, ms = users.codes * len(coins.values) + coins.codes, table.ms("time")
         if (missing := ms == NO_TIME).any():
             ms = np.where(missing, ms.max(initial=0) + 1, ms)
-        order, chains, tied = _sort_rows(table, chain, ms)
-        self.first = first = starts_group(chains)
+        begin = int(ms.min(initial=ms.max(initial=0)))
+        bits = int(ms.max(initial=begin) - begin).bit_length()
+        if int(chain.max(initial=0)).bit_length() + bits > 62:
+            chain = np.unique(chain, return_inverse=True)[1].astype(np.int64)
+        rows_key = (chain << bits) | (ms - begin)  # equal within a tie
+        # Short numbers sort in linear time, and an account's rows are often in the order of time.
+        is_short = int(chain.max(initial=0)) < 1 << 16
+        order = np.argsort(chain.astype(np.uint16) if is_short else rows_key, kind="stable")
+        key = rows_key[order]
+        if is_short and (key[1:] < key[:-1]).any():
+            order = np.argsort(rows_key, kind="stable")
+            key = rows_key[order]
+        tied, tx = key[1:] == key[:-1], table.number("tx_index", 0.0)
+        if tied.any() and tx.any() and not np.isnan(tx).any():
+            if (tied & (np.diff(tx[order]) < 0)).any():
+                order = np.lexsort((tx, rows_key))
+            tied &= np.diff(tx[order]) == 0
+        self.first = first = np.diff(key >> bits, prepend=-1) != 0
         self.last = np.append(first[1:], True)[: len(first)]
         self.chain = number = np.cumsum(first) - 1
         self.heads = heads = np.flatnonzero(first)
@@ -75,7 +91,7 @@ class Steps:
         if token_fee.any():
             fee = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
         end = start + change - fee
-        if tied.any() and (~first & (start != row_before(end))).any():
+        if tied.any() and (~first[1:] & (start[1:] != end[:-1])).any():
             place = _order_ties(tied, number, start, end)
             order, start, change, end, fee = (
                 values[place] for values in (order, start, change, end, fee)
@@ -87,9 +103,11 @@ class Steps:
             end = np.where((end < 0) & (end >= -self.tolerance), 0, end)
         self.rows, self.ms, self.fee = order, ms[order], fee
         self.start, self.change, self.end = start, change, end
-        self.gap = np.where(first, 0, start - row_before(end))
-        self.is_gap = self.gap != 0
-        near = np.abs(self.gap) <= row_before(self.tolerance)
+        self.before, self.allowed = (
+            np.append(0, each[:-1])[: len(order)] for each in (end, self.tolerance)
+        )
+        self.gap = np.where(first, 0, start - self.before)
+        self.is_gap, near = self.gap != 0, np.abs(self.gap) <= self.allowed
         self.same_start = self.spot & near & (start != 0)
 
     def _find_tolerance(self, by_chain: Floats, start: Ints, change: Ints, end: Ints) -> Ints:
@@ -128,36 +146,9 @@ def grid(values: Floats, heads: Ints, coins: Sequence[str], most: int = WEI) -> 
         return np.zeros(0)
     largest = np.maximum.reduceat(values, heads)
     decimals = np.minimum(most, _DIGITS - np.ceil(np.log10(np.maximum(largest, 1e-12))))
-    if (together := np.array([is_outcome(coin) for coin in coins])).any():
+    if (together := np.array([coin.startswith("#") for coin in coins])).any():
         decimals[together] = decimals[together].min()
     return np.asarray(np.power(10.0, decimals))
-
-
-def _sort_rows(table: Table, chain: Ints, ms: Ints) -> tuple[Ints, Ints, Flags]:
-    """Return rows by chain, time and transaction, their chains, and which are tied with the next.
-
-    - ``chain``, ``ms``: the chain and the time of each row
-    """
-    begin = int(ms.min(initial=ms.max(initial=0)))
-    bits = int(ms.max(initial=begin) - begin).bit_length()
-    if int(chain.max(initial=0)).bit_length() + bits > 62:
-        chain = np.unique(chain, return_inverse=True)[1].astype(np.int64)
-    rows_key = (chain << bits) | (ms - begin)  # equal within a tie
-    # Short numbers sort in linear time, and an account's rows are often in the order of time.
-    is_short = int(chain.max(initial=0)) < 1 << 16
-    order = np.argsort(chain.astype(np.uint16) if is_short else rows_key, kind="stable")
-    key = rows_key[order]
-    if is_short and (key[1:] < key[:-1]).any():
-        order = np.argsort(rows_key, kind="stable")
-        key = rows_key[order]
-    tied, tx = key[1:] == key[:-1], table.number("tx_index", 0.0)
-    if tied.any() and tx.any() and not np.isnan(tx).any():
-        sorted_tx = tx[order]
-        if (tied & (sorted_tx[1:] < sorted_tx[:-1])).any():
-            order = np.lexsort((tx, rows_key))
-            sorted_tx = tx[order]
-        tied &= sorted_tx[1:] == sorted_tx[:-1]
-    return order, key >> bits, tied
 
 
 def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints:
