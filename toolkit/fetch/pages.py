@@ -37,7 +37,7 @@ def pages(
     Incomplete
         At the first page, if the service states that rows are missing, for example because it
         serves an archive. At any page, if more rows have one key than a page can hold. At the last
-        page, if the service keeps only the latest rows.
+        page, if the service keeps only the latest rows, or seems to ignore a filter.
 
     Warns
     -----
