@@ -17,6 +17,7 @@ from tests.archive.world import (
     make_fills,
 )
 from toolkit.archive import open as open_archive
+from toolkit.archive.coverage import HistoryWriter
 
 USERS = [f"0x{number:040x}" for number in range(40)]
 FILLS = make_fills(60)
@@ -59,21 +60,31 @@ def test_other_history_fails_its_account_only(tmp_path):
     assert len(archived_rows(archive)) == len(FILLS) * len(USERS)
 
 
-def test_only_account_that_another_process_changed_is_pulled_again(tmp_path):
-    answers = []
+def test_only_accounts_that_another_process_changed_are_pulled_again(tmp_path, monkeypatch):
+    answers, opened, open_state = [], [], HistoryWriter.open
+
+    def refresh_beside(user):
+        other = fill_session(FILLS, users=USERS)
+        open_archive(tmp_path).refresh(tk.user_fills_by_time, user, START, session=other)
 
     def note(body):
         answers.append(body)
         if len(answers) == 1:  # of the only call in this thread
-            other = fill_session(FILLS, users=USERS)
-            open_archive(tmp_path).refresh(tk.user_fills_by_time, USERS[1], START, session=other)
+            refresh_beside(USERS[1])
         return body
 
+    def note_open(writer):
+        opened.append(writer)
+        if opened.count(writer) == 3:  # after the conflict, when the state is read once more
+            refresh_beside(USERS[2])
+        open_state(writer)
+
+    monkeypatch.setattr(HistoryWriter, "open", note_open)
     session = fill_session(FILLS, users=USERS, through=lambda inner: ChangedAnswers(inner, note))
     archive = open_archive(tmp_path)
     done = archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
-    assert sum(each.rows for each in done) == len(FILLS) * (len(USERS) - 1)
-    assert len(answers) == len(USERS) + 1
+    assert sum(each.rows for each in done) == len(FILLS) * (len(USERS) - 2)
+    assert len(answers) == len(USERS) + 2
     assert archive.verify() == []
 
 

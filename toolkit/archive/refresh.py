@@ -493,14 +493,14 @@ class _Refresh:
                     history.breaks += breaks
                     history.new_rows += new.num_rows
                     self.new_rows += new.num_rows
-            changed = [
+            # Opening reads the archive once more, so what changed until then is found as well.
+            while changed := [
                 each
                 for each in (pulled if is_shared else ())
                 if each.is_begun and self._writer.has_changed(each.series, each.runs.values())
-            ]
-            for history in changed:
-                history.is_begun, history.portions = False, []
-            if changed:
+            ]:
+                for history in changed:
+                    history.is_begun, history.portions = False, []
                 self._tries += len(changed)
                 self._writer.open()
             if self._tries >= MAX_TRIES + len(pulled):
