@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -127,6 +127,8 @@ def local(
     if recordings is not None and archive is not None:
         raise ValueError("recordings and archive are two sources: use only one of them")
     if archive is not None:
+        from toolkit.archive.serve import archived_store
+
         store = archived_store(archive, strict=strict)
     elif recordings is not None:
         store = recorded_store(Path(recordings), strict=strict)
@@ -135,9 +137,8 @@ def local(
     api = EXCHANGE if like == "exchange" else SERVICE
     secret = key or (_KEY if api.has_keys else None)
     access = KeyQuotas([AcceptedKey("local", secret or _KEY)])
-    application = application_of(
-        store, access, inclusive=cursors == "inclusive", clock=clock, api=api
-    )
+    inclusive = cursors == "inclusive"
+    application = application_of(store, access, inclusive=inclusive, clock=clock, api=api)
     session = open_session(
         "http://local",
         secret,
@@ -295,12 +296,10 @@ def simulated_store(
         world = draw_world()
         return build_store(world.sources, path, world=world.session_facts(), strict=strict)
 
-    def announce_wait() -> None:
-        _announce("another process simulates this exchange: waiting")
-
     try:
         folder = folder or find_cache_folder("worlds")
-        return cached_store(folder / name, build, announce_wait)
+        waiting = partial(_announce, "another process simulates this exchange: waiting")
+        return cached_store(folder / name, build, waiting)
     except OSError as error:
         message = f"cannot save the simulated exchange{f' in {folder}' if folder else ''}: {error}"
         if size == "large":  # it does not fit into memory either
@@ -379,19 +378,6 @@ def recorded_store(folder: Path, *, strict: bool = False) -> Store:
 
     store.replay = find_answer
     return store
-
-
-def archived_store(archive: str | Path, *, strict: bool = False) -> Store:
-    """Return a store of the rows in an archive; ``world`` lists operations that it cannot serve.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive or the freeze does not exist, or is damaged.
-    """
-    from toolkit.archive.serve import archived_store as store_of
-
-    return store_of(archive, strict=strict)
 
 
 def _code_version() -> str:

@@ -121,12 +121,14 @@ def open_chosen_store(
 ) -> "Store":
     """Return the store that the options select; a wrong option ends the command."""
     from toolkit.errors import ArchiveError
-    from toolkit.local_service import archived_store, recorded_store, simulated_store
+    from toolkit.local_service import recorded_store, simulated_store
 
     if archive is None and recordings is not None and not recordings.is_dir():
         fail(f"there is no folder {recordings}: check --recordings", code=2)
     try:
         if archive is not None:
+            from toolkit.archive.serve import archived_store
+
             return archived_store(archive, strict=strict)
         if recordings is not None:
             return recorded_store(recordings, strict=strict)

@@ -9,7 +9,6 @@ from toolkit.rules.margin import exact_maintenance
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN, UNIFIED
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
-from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.markets import COLLATERAL, DEXES, FOLLOWED_PERPS, PERPS
 from toolkit.simulation.quantities import MICRO, WEI_PER_MICRO, money_text
 from toolkit.times import HOUR, MINUTE, SECOND, to_iso
@@ -29,9 +28,36 @@ def take_snapshots(exchange: Exchange, time: int) -> None:
     values = _account_values(exchange, snapshot_id, time)
     twaps: dict[str, list[TwapRow]] = {}
     for twap in exchange.twaps:
-        if not twap.ended:
-            row = _twap_row(twap, snapshot_id)
-            twaps.setdefault(row.market, []).append(row)
+        if twap.ended:
+            continue
+        perp = PERPS[twap.coin]
+        lots, ticks = float(10**perp.sz_decimals), float(10**perp.px_decimals)
+        row = TwapRow(
+            snapshot_id=snapshot_id,
+            market=perp.coin,
+            address=twap.account.address,
+            twap_id=twap.number,
+            asset=perp.coin,
+            is_buy=twap.is_buy,
+            total_sz=twap.total / lots,
+            executed_sz=twap.executed / lots,
+            remaining_sz=(twap.total - twap.executed) / lots,
+            executed_ntl=twap.executed_ntl / float(10**MICRO),
+            progress_pct=100.0 * twap.executed / twap.total,
+            duration_secs=twap.duration_secs,
+            start_time_ms=twap.start,
+            reduce_only=twap.reduce_only,
+            randomize=twap.randomize,
+            next_slice_time=to_iso(twap.next_slice),
+            slice_number=twap.slice_number,
+            market_name=None,
+            market_readable=None,
+            stop_px=twap.stop_px / ticks if twap.stop_px else None,
+            trigger_px=twap.trigger_px / ticks if twap.waiting else None,
+            trigger_above=twap.trigger_above if twap.waiting else None,
+            waiting=twap.waiting,
+        )
+        twaps.setdefault(perp.coin, []).append(row)
     exchange.account_snapshots.append(AccountSnapshot(snapshot_id, time, values))
     exchange.twap_snapshots.append(TwapSnapshot(snapshot_id, time, twaps))
 
@@ -152,33 +178,3 @@ def _account_values(
                 row.pm_total_account_value = total / (_USD * WEI_PER_MICRO)
             rows.append(row)
     return values
-
-
-def _twap_row(twap: Twap, snapshot_id: str) -> TwapRow:
-    perp = PERPS[twap.coin]
-    lots, ticks = float(10**perp.sz_decimals), float(10**perp.px_decimals)
-    return TwapRow(
-        snapshot_id=snapshot_id,
-        market=perp.coin,
-        address=twap.account.address,
-        twap_id=twap.number,
-        asset=perp.coin,
-        is_buy=twap.is_buy,
-        total_sz=twap.total / lots,
-        executed_sz=twap.executed / lots,
-        remaining_sz=(twap.total - twap.executed) / lots,
-        executed_ntl=twap.executed_ntl / float(10**MICRO),
-        progress_pct=100.0 * twap.executed / twap.total,
-        duration_secs=twap.duration_secs,
-        start_time_ms=twap.start,
-        reduce_only=twap.reduce_only,
-        randomize=twap.randomize,
-        next_slice_time=to_iso(twap.next_slice),
-        slice_number=twap.slice_number,
-        market_name=None,
-        market_readable=None,
-        stop_px=twap.stop_px / ticks if twap.stop_px else None,
-        trigger_px=twap.trigger_px / ticks if twap.waiting else None,
-        trigger_above=twap.trigger_above if twap.waiting else None,
-        waiting=twap.waiting,
-    )
