@@ -46,12 +46,8 @@ def draw_accounts(seed: int, makers: int, takers: int, builders: int) -> list[Ac
             funds=int(rng.integers(20_000_000, 60_000_000)) * 10**6,
             leverage=3.0,
             coins=list(range(len(PERPS))),
-            activity=0.0,
-            taker_micro=TIERS[0][1],
             maker_micro=REBATES[number % len(REBATES)],
-            builder=None,
             uses_cloids=number % 2 == 0,
-            pays_priority=False,
         )
         for number in range(makers)
     ]

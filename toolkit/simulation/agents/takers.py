@@ -75,41 +75,31 @@ def trade_perp(exchange: Exchange, time: int, number: int, coin: int) -> None:
         books.place_far_order(exchange, time, account, coin)
 
 
-def trigger_bracket(
-    exchange: Exchange, time: int, coin: int, reached: Ticket, sibling: Ticket, is_cancelled: bool
+def advance_bracket(
+    exchange: Exchange, time: int, coin: int, reached: Ticket, sibling: Ticket, status: str
 ) -> None:
-    """Trigger one of two child orders, or cancel both.
+    """Trigger one of two child orders, fill it a moment later, or cancel both.
 
-    Their owner cancels them, or there is no position to close.
+    - ``status``: ``triggered``, ``filled``, or ``canceled`` if their owner cancels them; if there
+      is no position to close, they are cancelled anyway
     """
     tx = exchange.next_transaction(time)
     position = exchange.position_size(coin, reached.account.number)
-    is_closable = position * reached.sign < 0 and coin not in exchange.delisted
-    if is_cancelled or not is_closable:
+    if position * reached.sign >= 0 and status != "canceled":
+        status = "reduceOnlyCanceled"
+    if status == "triggered":
+        exchange.record_status(reached, status, time, tx.index)
+        time += 1 + int(exchange.rng.random() * 900)
+        exchange.schedule(time, advance_bracket, coin, reached, sibling, "filled")
+    elif status == "filled":
+        # ASSUMED: If a reduce-only order is larger than the position, it shrinks to the size of
+        # the position before it fills.
+        reached.size = reached.left = min(reached.left, abs(position))
+        books.execute_order(exchange, tx, coin, reached)
+        exchange.record_status(sibling, "siblingFilledCanceled", time, tx.index)
+    else:
         for child in (reached, sibling):
-            status = "canceled" if is_cancelled else "reduceOnlyCanceled"
             exchange.record_status(child, status, time, tx.index)
-        return
-    exchange.record_status(reached, "triggered", time, tx.index)
-    time += 1 + int(exchange.rng.random() * 900)
-    exchange.schedule(time, fill_bracket, coin, reached, sibling)
-
-
-def fill_bracket(
-    exchange: Exchange, time: int, coin: int, reached: Ticket, sibling: Ticket
-) -> None:
-    """Fill a triggered order as far as it reduces the position, and cancel its sibling."""
-    tx = exchange.next_transaction(time)
-    position = exchange.position_size(coin, reached.account.number)
-    if position * reached.sign >= 0:
-        for child in (reached, sibling):
-            exchange.record_status(child, "reduceOnlyCanceled", time, tx.index)
-        return
-    # ASSUMED: If a reduce-only order is larger than the position, it shrinks to the size of the
-    # position before it fills.
-    reached.size = reached.left = min(reached.left, abs(position))
-    books.execute_order(exchange, tx, coin, reached)
-    exchange.record_status(sibling, "siblingFilledCanceled", time, tx.index)
 
 
 def draw_perp_intents(exchange: Exchange, count: int) -> None:
@@ -162,8 +152,8 @@ def _add_bracket(exchange: Exchange, coin: int, parent: Ticket) -> None:
     parent.children = [reached, sibling] if is_profit else [sibling, reached]
     for child in parent.children:
         exchange.record_status(child, "open", parent.time, 60)
-    is_cancelled = rng.random() < _BRACKET_CANCEL_SHARE
-    exchange.schedule(time, trigger_bracket, coin, reached, sibling, is_cancelled)
+    status = "canceled" if rng.random() < _BRACKET_CANCEL_SHARE else "triggered"
+    exchange.schedule(time, advance_bracket, coin, reached, sibling, status)
 
 
 def _make_child(exchange: Exchange, coin: int, parent: Ticket, px: int, is_profit: bool) -> Ticket:

@@ -36,7 +36,8 @@ def start_twap(exchange: Exchange, time: int, twap: Twap) -> None:
             twap.is_buy, twap.total = size < 0, abs(size)
             break
     exchange.twaps.append(twap)
-    _schedule_slice(exchange, time, twap)
+    twap.next_slice = time + SLICE_MS
+    exchange.schedule(twap.next_slice, trade_slice, twap)
 
 
 def trade_slice(exchange: Exchange, time: int, twap: Twap) -> None:
@@ -70,7 +71,9 @@ def trade_slice(exchange: Exchange, time: int, twap: Twap) -> None:
             twap.executed_ntl += ticket.notional
     is_cancelled = bool(twap.cancel_at) and time >= twap.cancel_at
     twap.ended |= bool(is_stopped) or is_cancelled or twap.executed >= twap.total
-    _schedule_slice(exchange, time, twap)
+    twap.next_slice = time + SLICE_MS
+    if not twap.ended:
+        exchange.schedule(twap.next_slice, trade_slice, twap)
 
 
 def draw_twaps(exchange: Exchange, count: int) -> None:
@@ -114,9 +117,3 @@ def draw_twaps(exchange: Exchange, count: int) -> None:
             cancel_at=time + minutes * MINUTE // 2 if kind == 5 and not is_late else 0,
         )
         exchange.schedule(time, start_twap, twap)
-
-
-def _schedule_slice(exchange: Exchange, time: int, twap: Twap) -> None:
-    twap.next_slice = time + SLICE_MS
-    if not twap.ended:
-        exchange.schedule(twap.next_slice, trade_slice, twap)

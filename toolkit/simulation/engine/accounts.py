@@ -64,12 +64,12 @@ class Account:
     funds: int
     leverage: float
     coins: list[int]
-    activity: float
-    taker_micro: int
     maker_micro: int
-    builder: int | None
     uses_cloids: bool
-    pays_priority: bool
+    activity: float = 0.0
+    taker_micro: int = TIERS[0][1]
+    builder: int | None = None
+    pays_priority: bool = False
     sub_account_of: int | None = None
     mode: int = 0
     spot_share: int = 0

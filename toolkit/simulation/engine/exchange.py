@@ -258,33 +258,23 @@ class Exchange:
         - ``size``: unsigned size of the trade
         """
         tid = self.next_tid()
-        self.fill_order(tx, coin, maker, size, maker.px, tid, taker.liquidation, crossed=False)
-        self.fill_order(tx, coin, taker, size, maker.px, tid, taker.liquidation)
+        for order in (maker, taker):
+            self.fill_order(tx, coin, order, taker, size, maker.px, tid)
         if not maker.left:
             self.record_status(maker, "filled", tx.time, tx.index)
 
     def fill_order(
-        self,
-        tx: Transaction,
-        coin: int,
-        ticket: Ticket,
-        lots: int,
-        px: int,
-        tid: int,
-        liquidation: r.Liquidation | None = None,
-        *,
-        crossed: bool = True,
+        self, tx: Transaction, coin: int, order: Ticket, taker: Ticket, lots: int, px: int, tid: int
     ) -> None:
         """Apply one side of a trade to its account, and write its row.
 
-        - ``tx``, ``coin``: as in `match_orders`
-        - ``ticket``: the order; its open size shrinks
+        - ``tx``, ``coin``, ``taker``: as in `match_orders`
+        - ``order``: the order, of the maker or the taker; its open size shrinks
         - ``lots``, ``px``, ``tid``: unsigned size, price and id of the trade
-        - ``liquidation``: the liquidation for which the taker trades
-        - ``crossed``: whether the order is the taker's
         """
-        perp, account, positions = PERPS[coin], ticket.account, self.positions[coin]
-        number, dex, change = account.number, DEX_INDEX[coin], ticket.sign * lots
+        crossed, liquidation = order is taker, taker.liquidation
+        perp, account, positions = PERPS[coin], order.account, self.positions[coin]
+        number, dex, change = account.number, DEX_INDEX[coin], order.sign * lots
         size, entry = positions.get(number, (0, 0))
         closed, after, entry = apply_perp_fill(size, entry, change, px)
         if (funding := self.funding_totals[coin].get(number)) is not None:
@@ -295,16 +285,16 @@ class Exchange:
             positions[number] = (after, entry)
         else:
             positions.pop(number, None)
-        ticket.left -= lots
-        ticket.notional += lots * px
+        order.left -= lots
+        order.notional += lots * px
         # Fees are in millionths of the dex's collateral token (docs/live_service.md, section 6).
         # ASSUMED: The exchange rounds each part of a fee to a millionth of a dollar, half away from
         # zero.
-        notional = 0 if ticket.direction == SETTLEMENT else lots * px
+        notional = 0 if order.direction == SETTLEMENT else lots * px
         own = rounded_share(
             notional, account.taker_micro if crossed else account.maker_micro, 10**6
         )
-        bps = ticket.builder_bps
+        bps = order.builder_bps
         builder_fee = rounded_share(notional, bps, 10_000) if bps else 0
         # ASSUMED: On a builder-deployed dex, the deployer fee equals the fee of the exchange.
         deployer_fee = max(own, 0) if dex else 0
@@ -324,35 +314,35 @@ class Exchange:
                 free = self.free_collateral(number, dex, tx.time)
                 self.margins[coin][number] += max(0, min(required, free))
         # Priority gas is paid once, with the first fill of an order.
-        gas, ticket.priority_gas = ticket.priority_gas, 0
+        gas, order.priority_gas = order.priority_gas, 0
         if gas:
             self.wallets[number][NATIVE_TOKEN].gas += gas
         # ASSUMED: In a backstop liquidation of an isolated position, the fills of the liquidated
         # account have no `liquidatedUser`. Their `dir` already shows the liquidation.
-        if liquidation and ticket.direction.startswith("Liquidated Isolated"):
+        if liquidation and order.direction.startswith("Liquidated Isolated"):
             liquidation = replace(liquidation, liquidated_user=UNSET)
         decimals = perp.sz_decimals
         fill = r.Fill(
             coin=perp.coin,
             px=decimal_text(px, perp.px_decimals),
             sz=decimal_text(lots, decimals),
-            side="B" if ticket.is_buy else "A",
+            side="B" if order.is_buy else "A",
             time=tx.time,
             start_position=decimal_text(size, decimals),
-            dir=ticket.direction or _plain_direction(size, change),
+            dir=order.direction or _plain_direction(size, change),
             closed_pnl=money_text(closed),
             hash=tx.hash,
-            oid=ticket.oid,
+            oid=order.oid,
             crossed=crossed,
             fee=money_text(fee),
             tid=tid,
-            cloid=ticket.cloid or UNSET,
+            cloid=order.cloid or UNSET,
             builder_fee=money_text(builder_fee) if bps else UNSET,
             deployer_fee=money_text(deployer_fee) if dex else UNSET,
             priority_gas=decimal_text(gas, WEI) if gas else UNSET,
             fee_token=COLLATERAL[perp.dex],
-            builder=ticket.builder or UNSET,
-            twap_id=ticket.twap_id,
+            builder=order.builder or UNSET,
+            twap_id=order.twap_id,
             tx_index=tx.index,
             liquidation=liquidation or UNSET,
             # ASSUMED: The escrow of a fee trial is a part of the fee, the same as the builder fee.

@@ -5,7 +5,7 @@ from toolkit.rules.closed_pnl import entry_price
 from toolkit.rules.directions import AUTO_DELEVERAGING, SETTLEMENT
 from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.engine import books
-from toolkit.simulation.engine.accounts import HEDGER, Account
+from toolkit.simulation.engine.accounts import HEDGER
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange, Transaction
 from toolkit.simulation.engine.margin import initial_margin, is_isolated
 from toolkit.simulation.engine.orders import Ticket
@@ -31,15 +31,17 @@ _REFILL_STRATEGIES = ("maker", HEDGER)
 _CROSS = -1
 """In the place of a perp: all cross positions together."""
 
+_Key = tuple[int, int, int]
+"""Account, dex, and perp or `_CROSS`."""
 
-def check_margins(exchange: Exchange, time: int, only: tuple[int, int, int] | None = None) -> None:
+
+def check_margins(exchange: Exchange, time: int, only: _Key | None = None) -> None:
     """Liquidate isolated positions, and cross positions together, that lack margin.
 
-    - ``only``: account, dex, and perp or `_CROSS`: after the cooldown, check only these positions
-      and liquidate them in full
+    - ``only``: after the cooldown, check only these positions and liquidate them in full
     """
     # The equity behind some positions, and the maintenance margin that they require:
-    buffers: dict[tuple[int, int, int], tuple[int, int]] = {}
+    buffers: dict[_Key, tuple[int, int]] = {}
     for number, coin, notional, pnl in exchange.mark_positions(time):
         dex, margin = DEX_INDEX[coin], exchange.margins[coin].get(number)
         key = number, dex, _CROSS
@@ -64,7 +66,7 @@ def check_margins(exchange: Exchange, time: int, only: tuple[int, int, int] | No
             exchange.margins[coin][number] += added
             equity += added
         if equity < required and account.strategy != "maker":
-            _liquidate_positions(exchange, time, account, key, equity, required, only is not None)
+            _liquidate_positions(exchange, time, key, equity, required, only is not None)
 
 
 def delist_perp(exchange: Exchange, time: int, coin: int) -> None:
@@ -76,17 +78,11 @@ def delist_perp(exchange: Exchange, time: int, coin: int) -> None:
     for number, (size, _) in list(exchange.positions[coin].items()):
         ticket = books.market_ticket(exchange, exchange.accounts[number], coin, -size, px, time)
         ticket.px, ticket.direction = px, SETTLEMENT
-        exchange.fill_order(tx, coin, ticket, ticket.left, px, exchange.next_tid())
+        exchange.fill_order(tx, coin, ticket, ticket, ticket.left, px, exchange.next_tid())
 
 
 def _liquidate_positions(
-    exchange: Exchange,
-    time: int,
-    account: Account,
-    key: tuple[int, int, int],
-    equity: int,
-    required: int,
-    in_full: bool,
+    exchange: Exchange, time: int, key: _Key, equity: int, required: int, in_full: bool
 ) -> None:
     """Cancel an account's orders, write the ledger row, and close its positions in some perps.
 
@@ -101,6 +97,7 @@ def _liquidate_positions(
     # ASSUMED: The ledger row of a liquidation has the full size of each position, even if only a
     # part is closed.
     number, dex, only = key
+    account = exchange.accounts[number]
     marks = {
         coin: (size, exchange.mark_price(coin, time))
         for coin, size, _ in exchange.iterate_positions(number, dex)

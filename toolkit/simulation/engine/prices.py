@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolkit.arrays import Floats, Ints
-from toolkit.simulation.markets import PERPS, Perp
+from toolkit.simulation.markets import PERPS
 from toolkit.simulation.random_draws import bell_draws, fat_tailed_draws, random_stream
 
 MINUTES_AN_HOUR = 60
@@ -52,31 +52,46 @@ class Prices:
 
 def simulate_prices(seed: int, hours: int) -> Prices:
     """Draw the prices of every perp for a number of hours and one minute more."""
+    columns = [(perp.start_px, perp.half_spread_bps, 10**perp.px_decimals) for perp in PERPS]
+    start, usual_spread, scale = np.array(columns).T[:, :, np.newaxis]
     stress = _volatility_path(seed, hours)
-    returns = _minute_returns(seed, hours, stress)
-    start = np.array([[perp.start_px] for perp in PERPS])
-    fair = start * np.cumprod(1.0 + returns, axis=1)
-    hourly_stress = np.concatenate([stress, stress[:, -1:]], axis=1)
-    spread = _half_spreads(seed, hourly_stress)
-    premium = _premium_path(seed, hours, hourly_stress)
-    mid = fair * (1.0 + _repeat_by_minute(premium, fair.shape[1]))
-    half = mid * _repeat_by_minute(spread, fair.shape[1]) / 10_000.0
+    fair = start * np.cumprod(1.0 + _minute_returns(seed, hours, stress), axis=1)
+    stress = np.concatenate([stress, stress[:, -1:]], axis=1)
+    # Half spreads are wider in stress, and by a quarter in the quiet hours of the day.
+    quiet = np.where(np.arange(hours + 1) % 24 < 6, 1.25, 1.0)
+    noise = 0.9 + 0.2 * random_stream(seed, "spreads").random(stress.shape)
+    spread = usual_spread * (0.5 + 0.5 * stress) * quiet * noise
+    premium = _premium_path(seed, hours, stress)
+    # The hourly rate is an eighth of premium plus clamped interest, as published.
+    eight_hours = premium + np.clip(_INTEREST - premium, -_CLAMP, _CLAMP)
+    rate = np.clip(eight_hours / 8.0, -0.005, 0.005) * float(10**RATE_DECIMALS)
+
+    def repeat_by_minute(hourly: Floats) -> Floats:
+        return np.repeat(hourly, MINUTES_AN_HOUR, axis=1)[:, : fair.shape[1]]
+
+    def round_to_ticks(px: Floats, *, down: bool) -> Ints:
+        units = np.floor(px * scale).astype(np.int64)
+        step = np.ones_like(units)
+        for power in range(1, max(perp.px_decimals for perp in PERPS) + 1):
+            is_higher = (units >= 10 ** (4 + power)) & (scale >= 10**power)
+            np.copyto(step, 10**power, where=is_higher)
+        lower = units // step * step
+        return np.asarray(np.maximum(lower if down else lower + step, 1))
+
+    mid = fair * (1.0 + repeat_by_minute(premium))
+    half = mid * repeat_by_minute(spread) / 10_000.0
     return Prices(
         seed=seed,
         mid=mid,
-        bid=_round_to_ticks(mid - half, down=True),
-        ask=_round_to_ticks(mid + half, down=False),
-        mark=_round_to_ticks(mid, down=True),
-        oracle=_round_to_ticks(fair[:, ::MINUTES_AN_HOUR], down=True),
-        rate=_funding_rates(premium),
+        bid=round_to_ticks(mid - half, down=True),
+        ask=round_to_ticks(mid + half, down=False),
+        mark=round_to_ticks(mid, down=True),
+        oracle=round_to_ticks(fair[:, ::MINUTES_AN_HOUR], down=True),
+        rate=np.floor(rate + 0.5).astype(np.int64),
         premium=premium,
         half_spread_bps=spread,
-        stress=hourly_stress,
+        stress=stress,
     )
-
-
-def _repeat_by_minute(hourly: Floats, minutes: int) -> Floats:
-    return np.repeat(hourly, MINUTES_AN_HOUR, axis=1)[:, :minutes]
 
 
 def _volatility_path(seed: int, hours: int) -> Floats:
@@ -109,15 +124,6 @@ def _minute_returns(seed: int, hours: int, stress: Floats) -> Floats:
     return np.concatenate([np.zeros((len(PERPS), 1)), bounded], axis=1)
 
 
-def _half_spreads(seed: int, stress: Floats) -> Floats:
-    """Return half spreads: wider in stress, and by a quarter in the quiet hours of the day."""
-    hours = stress.shape[1]
-    typical = np.array([[perp.half_spread_bps] for perp in PERPS])
-    quiet = np.where(np.arange(hours) % 24 < 6, 1.25, 1.0)
-    noise = 0.9 + 0.2 * random_stream(seed, "spreads").random(stress.shape)
-    return np.asarray(typical * (0.5 + 0.5 * stress) * quiet * noise)
-
-
 def _premium_path(seed: int, hours: int, stress: Floats) -> Floats:
     """Return the premium of each hour: it reverts to a small mean and moves with stress."""
     shocks = bell_draws(random_stream(seed, "premium"), len(PERPS), hours + 1)
@@ -128,25 +134,3 @@ def _premium_path(seed: int, hours: int, stress: Floats) -> Floats:
         level = 0.9 * level + 0.0004 * illiquid * stress[:, hour] * shocks[:, hour]
         path[:, hour] = 0.0002 + level
     return path
-
-
-def _funding_rates(premium: Floats) -> Ints:
-    """Return hourly funding rates: an eighth of premium plus clamped interest, as published."""
-    eight_hours = premium + np.clip(_INTEREST - premium, -_CLAMP, _CLAMP)
-    hourly = np.clip(eight_hours / 8.0, -0.005, 0.005)
-    return np.asarray(np.floor(hourly * float(10**RATE_DECIMALS) + 0.5).astype(np.int64))
-
-
-def _round_to_ticks(px: Floats, *, down: bool) -> Ints:
-    """Return prices rounded to legal ticks, down or up, as whole numbers."""
-    rows = [_round_row(perp, row, down) for perp, row in zip(PERPS, px, strict=True)]
-    return np.stack(rows)
-
-
-def _round_row(perp: Perp, px: Floats, down: bool) -> Ints:
-    units = np.floor(px * float(10**perp.px_decimals)).astype(np.int64)
-    step = np.ones_like(units)
-    for power in range(1, perp.px_decimals + 1):
-        step = np.where(units >= 10 ** (4 + power), 10**power, step)
-    lower = units // step * step
-    return np.asarray(np.maximum(lower if down else lower + step, 1))
