@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 import toolkit as tk
-from toolkit.installation import (
-    EXTRAS,
-    clone_folder,
-    explain_missing,
-    find_shadow,
-    install_command,
-    notebook_folder,
-)
+from toolkit import installation
 
 WITHOUT = """
 import sys
@@ -54,31 +47,31 @@ def test_core_works_without_extras(tmp_path):
     for extra, message in zip(("plots", "reports", "analysis"), messages, strict=True):
         assert message.startswith("MissingExtra ")
         assert f"extra {extra}" in message
-        assert install_command(extra) in message
+        assert installation.install_command(extra) in message
 
 
 def test_command_installs_the_clone():
-    assert clone_folder() == Path(tk.__file__).parents[1]
-    for extra in EXTRAS:
-        assert f"{clone_folder()}[{extra}]" in install_command(extra)
+    assert installation.clone_folder() == Path(tk.__file__).parents[1]
+    for extra in installation.EXTRAS:
+        assert f"{installation.clone_folder()}[{extra}]" in installation.install_command(extra)
 
 
 def test_other_import_error_is_not_changed():
-    with pytest.raises(ModuleNotFoundError, match="nothing"), explain_missing("lab"):
+    with pytest.raises(ModuleNotFoundError, match="nothing"), installation.explain_missing("lab"):
         import toolkit.nothing  # type: ignore[import-not-found]  # noqa: F401
 
 
 def test_shadow_is_found(tmp_path):
-    assert find_shadow(tmp_path) is None
+    assert installation.find_shadow(tmp_path) is None
     (tmp_path / "toolkit.py").touch()
-    assert find_shadow(tmp_path) == tmp_path / "toolkit.py"
+    assert installation.find_shadow(tmp_path) == tmp_path / "toolkit.py"
     (tmp_path / "toolkit.py").unlink()
     (tmp_path / "toolkit").mkdir()
-    assert find_shadow(tmp_path) is None  # an empty folder hides nothing
+    assert installation.find_shadow(tmp_path) is None  # an empty folder hides nothing
     (tmp_path / "toolkit" / "__init__.py").touch()
-    assert find_shadow(tmp_path) == tmp_path / "toolkit"
-    assert find_shadow(clone_folder()) is None
+    assert installation.find_shadow(tmp_path) == tmp_path / "toolkit"
+    assert installation.find_shadow(installation.clone_folder()) is None
 
 
 def test_notebook_folder_has_notebooks():
-    assert len(list(notebook_folder().glob("*.ipynb"))) >= 13
+    assert len(list(installation.notebook_folder().glob("*.ipynb"))) >= 13

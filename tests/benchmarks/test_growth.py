@@ -14,16 +14,8 @@ from functools import partial
 import pytest
 
 import toolkit as tk
+from tests.benchmarks import history
 from tests.benchmarks.growth import Figure, measure_growth, measure_growth_alone
-from tests.benchmarks.history import (
-    COINS,
-    START,
-    USER,
-    history_application,
-    history_end,
-    history_session,
-    history_store,
-)
 from tests.benchmarks.test_frames import as_the_toolkit_does, page_of_fills
 
 FETCH = tk.user_fills_by_time
@@ -31,13 +23,13 @@ FETCH = tk.user_fills_by_time
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory, sizes):
-    store = history_store(tmp_path_factory.mktemp("growth") / "history.db", sizes[-1])
-    with history_session(store) as session:
+    store = history.history_store(tmp_path_factory.mktemp("growth") / "history.db", sizes[-1])
+    with history.history_session(store) as session:
         yield session
 
 
 def pull(session, rows):
-    frame = FETCH(USER, START, history_end(rows), session=session)
+    frame = FETCH(history.USER, history.START, history.history_end(rows), session=session)
     assert len(frame) == rows
     return frame
 
@@ -73,9 +65,13 @@ def test_growth_of_service_page(tmp_path, sizes, report):
     """A page in the middle of a store of so many rows."""
 
     def prepare(rows):
-        store = history_store(tmp_path / f"{rows}.db", rows)
-        application = history_application(store)
-        body = {"type": "userFillsByTime", "user": USER, "cursor": f"{history_end(rows // 2)}_0"}
+        store = history.history_store(tmp_path / f"{rows}.db", rows)
+        application = history.history_application(store)
+        body = {
+            "type": "userFillsByTime",
+            "user": history.USER,
+            "cursor": f"{history.history_end(rows // 2)}_0",
+        }
         headers = {"authorization": "Bearer s3cret"}
         return partial(application.respond, "POST", "/info", headers, json.dumps(body).encode())
 
@@ -92,7 +88,9 @@ def test_growth_of_archive(session, tmp_path, sizes, report):
     folders = itertools.count()
 
     def refresh(archive, rows):
-        archive.refresh(FETCH, USER, START, history_end(rows), session=session)
+        archive.refresh(
+            FETCH, history.USER, history.START, history.history_end(rows), session=session
+        )
 
     def empty(rows):
         return tk.archive.open(tmp_path / f"{next(folders)}"), rows
@@ -117,7 +115,7 @@ def test_growth_of_archive(session, tmp_path, sizes, report):
     measure("refresh again, nothing is new", lambda rows: (filled(rows), rows), append)
     measure("scan and sum fees by coin, duckdb", filled, scan_duckdb)
     measure("scan and sum fees by coin, polars", filled, scan_polars)
-    measure("frame of the account", filled, lambda archive: archive.frame(FETCH, USER))
+    measure("frame of the account", filled, lambda archive: archive.frame(FETCH, history.USER))
     for what, work in {"verify": verify, "compact": compact}.items():
         report(measure_growth_alone(what, lambda rows: places[rows], open_archive, work, sizes))
 
@@ -162,7 +160,7 @@ def scan_polars(archive):
     return columns.group_by("coin").sum().collect()
 
 
-DECIMALS = dict.fromkeys(COINS, 2)
+DECIMALS = dict.fromkeys(history.COINS, 2)
 HELPERS = {
     "pnl.attribution": tk.pnl.attribution,
     "pnl.positions": lambda fills: tk.pnl.positions(fills, DECIMALS),

@@ -6,30 +6,7 @@ The rows below are the expectations. `sources` puts them into the tables of the 
 import msgspec
 
 from tests.conformance.rows import Row
-from toolkit.contract.records import (
-    AccountValueRow,
-    AssetContext,
-    BorrowLend,
-    ClearinghouseState,
-    Delegation,
-    Depth,
-    Fill,
-    FundingRow,
-    LedgerUpdate,
-    Meta,
-    OrderStatus,
-    PerpDexLimits,
-    SlippageSample,
-    TwapRow,
-)
-from toolkit.contract.source_tables import (
-    AccountSnapshot,
-    Approval,
-    Auction,
-    DailyReward,
-    Sources,
-    TwapSnapshot,
-)
+from toolkit.contract import records, source_tables
 
 SECOND = 1_000
 QUARTER = 15 * 60 * SECOND
@@ -106,15 +83,15 @@ ALICES += [OUTCOME_PMX, OUTCOME_VALIDATORS, OUTCOME_KX, SPOT, TWAP]
 
 A = NOW - 12 * HOUR
 APPROVALS = [
-    Approval(BOB, B1, A, 5, True),
-    Approval(CAROL, B1, A, 6, True),
-    Approval(BOB, B2, A + 500, 0, True),
-    Approval(BOB, B1, A + 1_000, 3, False),
-    Approval(BOB, B1, A + 2_000, 1, True),
-    Approval(ERIN, B2, NOW - 10 * HOUR, 0, True),
-    Approval(DAVE, B2, NOW - 6 * HOUR, 0, True),
-    Approval(DAVE, B2, NOW - 4 * HOUR, 0, False),
-    *(Approval(payer, B1, START, 0, True) for payer in PAYERS),
+    source_tables.Approval(BOB, B1, A, 5, True),
+    source_tables.Approval(CAROL, B1, A, 6, True),
+    source_tables.Approval(BOB, B2, A + 500, 0, True),
+    source_tables.Approval(BOB, B1, A + 1_000, 3, False),
+    source_tables.Approval(BOB, B1, A + 2_000, 1, True),
+    source_tables.Approval(ERIN, B2, NOW - 10 * HOUR, 0, True),
+    source_tables.Approval(DAVE, B2, NOW - 6 * HOUR, 0, True),
+    source_tables.Approval(DAVE, B2, NOW - 4 * HOUR, 0, False),
+    *(source_tables.Approval(payer, B1, START, 0, True) for payer in PAYERS),
 ]
 BEFORE = fill(21, A - 1, 0)
 SAME_BLOCK_EARLIER = fill(22, A, 2)
@@ -317,8 +294,10 @@ LIMITS = {
 }
 NOON = NOW // SECOND
 AUCTIONS = [  # the spot auction has ended; a quarter of the perp auction has passed
-    Auction("spot", NOON - 7 * 3_600, 86_400, "500.0", "100.0", NOON - 3_600, "400.0"),
-    Auction("perp", NOON - 6 * 3_600, 86_400, "500.0", "100.0"),
+    source_tables.Auction(
+        "spot", NOON - 7 * 3_600, 86_400, "500.0", "100.0", NOON - 3_600, "400.0"
+    ),
+    source_tables.Auction("perp", NOON - 6 * 3_600, 86_400, "500.0", "100.0"),
 ]
 
 # Accounts.
@@ -381,7 +360,7 @@ DELEGATED = [{"validator": V1, "amount": "10.5", "lockedUntilTimestamp": NOW + D
 
 
 def reward(validator, time, staked, delegators, commission):
-    return DailyReward(validator, time, staked, delegators, commission)
+    return source_tables.DailyReward(validator, time, staked, delegators, commission)
 
 
 def rewards():
@@ -419,7 +398,7 @@ def account_row(token, user, values):
         {"token": name, "available": free} for name, free in branches
     ]
     given |= {"snapshot_id": SNAPSHOT, "collateral_token": token, "user": user}
-    return msgspec.convert(given, AccountValueRow)
+    return msgspec.convert(given, records.AccountValueRow)
 
 
 def twap(market, id, **other):
@@ -468,31 +447,31 @@ def sources():
     fills += [(CAROL, item) for item in CAROLS] + [(ERIN, item) for item in ERINS]
     fills.sort(key=lambda one: (one[1]["time"], one[1]["txIndex"]))
     payments = sorted(PAYMENTS, key=lambda one: (one["time"], one["user"], one["delta"]["coin"]))
-    return Sources(
+    return source_tables.Sources(
         start_ms=START,
         now_ms=NOW,
         label="written by hand",
         simulated=True,
-        fills=[(user, convert(item, Fill)) for user, item in fills],
-        funding=convert(payments, list[FundingRow]),
-        ledger=[(ALICE, convert(item, LedgerUpdate)) for item in LEDGER],
+        fills=[(user, convert(item, records.Fill)) for user, item in fills],
+        funding=convert(payments, list[records.FundingRow]),
+        ledger=[(ALICE, convert(item, records.LedgerUpdate)) for item in LEDGER],
         orders=[
-            (user, convert(item, OrderStatus))
+            (user, convert(item, records.OrderStatus))
             for user, item in sorted(
                 EVENTS + MANY, key=lambda one: (one[1]["statusTimestamp"], one[1]["txIndex"])
             )
         ],
         approvals=APPROVALS,
-        slippage=convert(SAMPLES + LARGE_SAMPLES + TESLA_SAMPLES, list[SlippageSample]),
-        metas=convert(METAS, dict[str, Meta]),
-        contexts=convert(CONTEXTS, dict[str, list[AssetContext]]),
-        depth=convert(DEPTH, Depth),
-        states=convert(STATES, dict[str, dict[str, ClearinghouseState]]),
+        slippage=convert(SAMPLES + LARGE_SAMPLES + TESLA_SAMPLES, list[records.SlippageSample]),
+        metas=convert(METAS, dict[str, records.Meta]),
+        contexts=convert(CONTEXTS, dict[str, list[records.AssetContext]]),
+        depth=convert(DEPTH, records.Depth),
+        states=convert(STATES, dict[str, dict[str, records.ClearinghouseState]]),
         unavailable=frozenset([FAILED]),
-        limits=convert(LIMITS, dict[str, PerpDexLimits]),
+        limits=convert(LIMITS, dict[str, records.PerpDexLimits]),
         auctions=AUCTIONS,
         account_snapshots=[
-            AccountSnapshot(
+            source_tables.AccountSnapshot(
                 SNAPSHOT,
                 NOW,
                 {
@@ -502,19 +481,19 @@ def sources():
             )
         ],
         twap_snapshots=[
-            TwapSnapshot(
+            source_tables.TwapSnapshot(
                 SNAPSHOT,
                 NOW,
                 {
                     name: [
-                        convert({"snapshot_id": SNAPSHOT, "market": name, **item}, TwapRow)
+                        convert({"snapshot_id": SNAPSHOT, "market": name, **item}, records.TwapRow)
                         for item in rows
                     ]
                     for name, rows in TWAPS.items()
                 },
             )
         ],
-        borrow_lend={ALICE: convert(LENT, BorrowLend)},
-        delegations={ALICE: convert(DELEGATED, list[Delegation])},
+        borrow_lend={ALICE: convert(LENT, records.BorrowLend)},
+        delegations={ALICE: convert(DELEGATED, list[records.Delegation])},
         rewards=sorted(rewards(), key=lambda one: (one.time, one.validator)),
     )

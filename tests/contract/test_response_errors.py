@@ -2,18 +2,9 @@
 
 import pytest
 
+from toolkit import errors
 from toolkit.contract.answers import decode
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import (
-    AnswerInvalid,
-    BadRequest,
-    InvalidKey,
-    NotPermitted,
-    NotReady,
-    RateLimited,
-    ServiceDown,
-    ServiceError,
-)
 
 CLOUDFLARE = {"server": "cloudflare", "cf-ray": "8f1c22-FRA", "content-type": "text/html"}
 PAGE = (
@@ -22,7 +13,7 @@ PAGE = (
 
 
 def raised_error(status, content, headers=None):
-    with pytest.raises(ServiceError) as caught:
+    with pytest.raises(errors.ServiceError) as caught:
         decode(OPERATIONS["userFills"], status, headers or CLOUDFLARE, content)
     assert caught.value.status == status
     return caught.value
@@ -35,7 +26,7 @@ def test_code_1010_is_not_permitted():
         b'<html><span class="cf-error-code">1010</span></html>',
     ):
         error = raised_error(403, content)
-        assert type(error) is NotPermitted
+        assert type(error) is errors.NotPermitted
         assert "gateway (cloudflare, cf-ray 8f1c22-FRA)" in error.message
         assert "error code 1010" in error.message
         assert "user_agent" in error.hint
@@ -44,14 +35,19 @@ def test_code_1010_is_not_permitted():
 
 def test_denied_permission_hints_at_add_on():
     error = raised_error(403, b'{"error":"Permission denied"}', {})
-    assert (type(error), error.message) == (NotPermitted, "Permission denied")
+    assert (type(error), error.message) == (errors.NotPermitted, "Permission denied")
     assert "add-on" in error.hint
 
 
 STATUSES = {
-    **{400: BadRequest, 401: InvalidKey, 403: NotPermitted, 429: RateLimited},
-    **dict.fromkeys((500, 502, 503, 504, 520, 522, 530), ServiceDown),
-    **dict.fromkeys((405, 413, 501, 505, 511), ServiceError),
+    **{
+        400: errors.BadRequest,
+        401: errors.InvalidKey,
+        403: errors.NotPermitted,
+        429: errors.RateLimited,
+    },
+    **dict.fromkeys((500, 502, 503, 504, 520, 522, 530), errors.ServiceDown),
+    **dict.fromkeys((405, 413, 501, 505, 511), errors.ServiceError),
 }
 
 
@@ -75,12 +71,12 @@ def test_429_has_retry_after():
         ({"server": "nginx"}, None),
     ):
         error = raised_error(429, b'{"error":"Rate limit exceeded"}', header)
-        assert (type(error), error.retry_after) == (RateLimited, seconds)
+        assert (type(error), error.retry_after) == (errors.RateLimited, seconds)
 
 
 def test_1015_is_rate_limited():
     error = raised_error(429, b"error code: 1015", CLOUDFLARE | {"retry-after": "30"})
-    assert isinstance(error, RateLimited)
+    assert isinstance(error, errors.RateLimited)
     assert (error.retry_after, "error code 1015" in error.message) == (30.0, True)
     assert "quota" not in error.hint
 
@@ -91,14 +87,14 @@ def test_web_page_text_is_hidden():
         assert "web page of the gateway (cloudflare, cf-ray 8f1c22-FRA)" in error.message
         assert "secret" not in str(error)
         if status == 403:
-            assert type(error) is NotPermitted
+            assert type(error) is errors.NotPermitted
             assert "not a missing add-on" in error.hint
 
 
 def test_web_page_with_status_200_is_refused():
     for content in (PAGE, b"\n  <html>", b"\xef\xbb\xbf<html>"):
         for type_ in ("userFills", "perpTwapSnapshots", "meta"):
-            with pytest.raises(AnswerInvalid, match=r"web page .*cf-ray") as caught:
+            with pytest.raises(errors.AnswerInvalid, match=r"web page .*cf-ray") as caught:
                 decode(OPERATIONS[type_], 200, CLOUDFLARE, content)
             assert "<" not in str(caught.value)
             assert "login page" in str(caught.value)
@@ -151,11 +147,11 @@ def test_404_without_message_is_wrong_address():
         (PAGE, True),
     ):
         error = raised_error(404, content, {"server": "nginx"})
-        assert type(error) is ServiceError
+        assert type(error) is errors.ServiceError
         assert ("base URL" in error.hint) is is_address_wrong
     snapshots = OPERATIONS["perpTwapSnapshots"]
-    with pytest.raises(NotReady, match="try again"):
+    with pytest.raises(errors.NotReady, match="try again"):
         decode(snapshots, 404, {}, b'{"error":"No snapshots are available yet"}')
-    with pytest.raises(ServiceError, match="base URL") as caught:
+    with pytest.raises(errors.ServiceError, match="base URL") as caught:
         decode(snapshots, 404, {"server": "nginx"}, PAGE)
-    assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for
+    assert type(caught.value) is errors.ServiceError  # not NotReady, which tk.poll waits for

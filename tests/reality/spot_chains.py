@@ -5,14 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from toolkit.contract.records import Fill
-from toolkit.rules.spot_cost import (
-    FLAT,
-    SWAPS,
-    CostBasis,
-    adjust_balance,
-    apply_spot_fill,
-    swap_tokens,
-)
+from toolkit.rules import spot_cost
 
 TOKEN = 10**8
 """Units of a size; a balance has at most eight decimals."""
@@ -36,13 +29,13 @@ class Row:
     gap: int = 0
     disposed: int = 0
     closed: int | None = 0
-    before: CostBasis = FLAT
-    after: CostBasis = FLAT
+    before: spot_cost.CostBasis = spot_cost.FLAT
+    after: spot_cost.CostBasis = spot_cost.FLAT
 
     @property
     def cash(self):
         """The cash of the fill in 1e-16 USD, without fees; 0 for swaps."""
-        return 0 if self.fill.dir in SWAPS else -self.change * self.px
+        return 0 if self.fill.dir in spot_cost.SWAPS else -self.change * self.px
 
     @property
     def stated(self):
@@ -72,24 +65,26 @@ def read(fill):
 def chains(fills):
     """Return the rows of each account and spot or outcome coin, with the results of the rule."""
     kept: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    held: dict[tuple[str, str], CostBasis] = defaultdict(lambda: FLAT)
+    held: dict[tuple[str, str], spot_cost.CostBasis] = defaultdict(lambda: spot_cost.FLAT)
     swaps: list[tuple[str, Row]] = []
     for user, fill in fills:
         if not set(fill.coin) & set("/@#"):
             continue
         row = read(fill)
-        if swaps and (fill.dir not in SWAPS or fill.hash != swaps[0][1].fill.hash):
+        if swaps and (fill.dir not in spot_cost.SWAPS or fill.hash != swaps[0][1].fill.hash):
             swap(swaps, held)
             swaps = []
         key = user, fill.coin
         row.gap = row.start - held[key].size
-        row.disposed, row.before = adjust_balance(held[key], row.start, 0, MONEY)
+        row.disposed, row.before = spot_cost.adjust_balance(held[key], row.start, 0, MONEY)
         kept[key].append(row)
-        if fill.dir in SWAPS:
+        if fill.dir in spot_cost.SWAPS:
             swaps.append((user, row))
             held[key] = row.before
             continue
-        row.closed, row.after = apply_spot_fill(row.before, row.change, row.px, row.fee, MONEY)
+        row.closed, row.after = spot_cost.apply_spot_fill(
+            row.before, row.change, row.px, row.fee, MONEY
+        )
         held[key] = row.after
     swap(swaps, held)
     return kept
@@ -99,7 +94,7 @@ def swap(legs, held):
     """Move the cost of the legs that leave to the legs that come in."""
     out = [(user, row) for user, row in legs if row.change < 0]
     into = [(user, row) for user, row in legs if row.change > 0]
-    left, came = swap_tokens(
+    left, came = spot_cost.swap_tokens(
         [(row.before, -row.change) for _, row in out],
         [(row.before, row.change) for _, row in into],
         MONEY,
