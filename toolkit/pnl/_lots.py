@@ -155,7 +155,8 @@ def _match_fills(
     # The cost of a position before the first fill, or after a gap, is not known.
     begins = steps.is_gap & ~steps.spot
     columns = (
-        steps.chain, begins, steps.start, steps.change, steps.fee, steps.spot, px, steps.allowed,
+        steps.chain, begins, steps.start, steps.change, steps.fee, steps.spot, px,
+        np.roll(steps.tolerance, 1),
     )  # fmt: skip
     fills = list(zip(*(column.tolist() for column in columns), strict=True))
     # A conversion connects chains, so all of them go on in the order of time.
@@ -314,7 +315,7 @@ class LotBook:
             shares = [lot.size * size // max(total, 1) for lot in lots]
             shares[0] += size - sum(shares)
             taken = [*zip(lots, shares, strict=True)]
-            self.lots = deque(lot for lot, share in taken if share < lot.size)
+            self.lots = deque(lot for lot, share in taken if share != lot.size)
         else:
             end = -1 if self.method == "lifo" else 0
             while size and lots:

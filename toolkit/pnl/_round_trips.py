@@ -206,7 +206,7 @@ class Legs:
     def __init__(self, fills: Fills) -> None:
         steps = fills.steps
         start, change, spot, end = steps.start, steps.change, steps.spot, steps.end
-        size, rounding, before = np.abs(change), steps.same_start, steps.before
+        size, rounding, before = np.abs(change), steps.same_start, start - steps.gap
         is_opposed = (start != 0) & ((start > 0) != (change > 0))
         closing = np.where(is_opposed, np.minimum(np.abs(start), size), 0)
         # A spot balance is never negative: a sell of one unit more is rounding and opens nothing.

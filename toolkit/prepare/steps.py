@@ -45,7 +45,6 @@ class Steps:
     - ``scale``: units of the chain in one unit of the coin
     - ``spot``: whether it is a spot or outcome token
     - ``tolerance``: how far the next recorded balance may differ, in units; 0 for perps
-    - ``before``, ``allowed``: the end and the tolerance of the fill before; 0 for the first one
     - ``gap``: what came (+) or left (-) before the fill without a fill, in units
     - ``is_gap``: whether it is not 0; ``same_start``: whether the tolerance of a spot balance
       explains it
@@ -75,6 +74,7 @@ class Steps:
                 order = np.lexsort((tx, rows_key))
             tied &= np.diff(tx[order]) == 0
         self.first = first = np.diff(key >> bits, prepend=-1) != 0
+        del rows_key, key, tx  # as long as the fills
         self.last = np.append(first[1:], True)[: len(first)]
         self.chain = number = np.cumsum(first) - 1
         self.heads = heads = np.flatnonzero(first)
@@ -103,11 +103,8 @@ class Steps:
             end = np.where((end < 0) & (end >= -self.tolerance), 0, end)
         self.rows, self.ms, self.fee = order, ms[order], fee
         self.start, self.change, self.end = start, change, end
-        self.before, self.allowed = (
-            np.append(0, each[:-1])[: len(order)] for each in (end, self.tolerance)
-        )
-        self.gap = np.where(first, 0, start - self.before)
-        self.is_gap, near = self.gap != 0, np.abs(self.gap) <= self.allowed
+        self.gap = np.where(first, 0, start - np.roll(end, 1))
+        self.is_gap, near = self.gap != 0, np.abs(self.gap) <= np.roll(self.tolerance, 1)
         self.same_start = self.spot & near & (start != 0)
 
     def _find_tolerance(self, by_chain: Floats, start: Ints, change: Ints, end: Ints) -> Ints:
