@@ -343,7 +343,9 @@ def apply(
     facts = {"helper": name, "split": split, "partitions": len(parts)}
     whole.attrs["toolkit"] = {**empty.attrs["toolkit"], **facts}
     del whole.attrs["toolkit"]["inputs"]
-    return whole.astype(empty.dtypes.to_dict())
+    kinds = empty.dtypes.to_dict()  # a missing key is neither True nor a whole number
+    gaps = [name for name, kind in kinds.items() if kind.kind in "biu" and whole[name].hasnans]
+    return whole.astype({name: kind for name, kind in kinds.items() if name not in gaps})
 
 
 def _is_text(kind: pa.DataType | None) -> bool:

@@ -100,6 +100,8 @@ def test_fills_of_equal_names_and_signs_are_added_up(tmp_path):
     for name in ("dex", "Px"):  # DuckDB does not tell Px from px
         fills.assign(**{name: 1.0}).to_parquet(tmp_path / "a.parquet")
         assert Files.open(tmp_path).add_up("user", part, []) is None
+    fills.assign(crossed=[True, None] * 12).to_parquet(tmp_path / "a.parquet")
+    assert tk.apply(tk.pnl.attribution, tmp_path, by="crossed")["crossed"].isna().sum() == 1
 
 
 def test_names_of_files_are_neither_columns_nor_patterns(fills, tmp_path):
