@@ -70,7 +70,8 @@ def test_settle_waits_after_interrupt():
     explorer = explorer_of(lambda name: gate.wait() or View(name))
     explorer._ask(["a"])
     assert gate.reached.wait(20)
-    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    main = threading.main_thread().ident
+    threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         explorer.settle(20)
     assert not explorer.settle(0)
