@@ -83,3 +83,9 @@ def _snapshot(values, mine):
     frame = pd.DataFrame(rows, columns=names)
     frame["account_value"] = [Decimal(repr(value)) for value in frame["account_value"]]
     return frame.astype({"user": "str", "collateral_token": "str", "account_value": EXACT})
+
+
+def floats(frame):
+    """Return the frame with floats instead of exact numbers."""
+    exact = [name for name, dtype in frame.dtypes.items() if str(dtype).startswith("decimal")]
+    return frame.astype(dict.fromkeys(exact, "float64"))

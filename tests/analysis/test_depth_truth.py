@@ -8,11 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from toolkit.depth import resilience
-from toolkit.simulation.output.live_state import (
-    DEPTH_HALF_LIFE_SECONDS,
-    SHOCK_SECONDS,
-    LiveExchange,
-)
+from toolkit.simulation.output import live_state
 
 from .examples import times
 
@@ -52,13 +48,15 @@ def test_half_life_interval_coverage(world):
     sources = replace(world.sources, depth=few)
     hits, found = 0, []
     for seed in range(SEEDS):
-        rows = batches(LiveExchange(seed, sources), sources.now_ms, 6 * SHOCK_SECONDS, 5)
+        rows = batches(
+            live_state.LiveExchange(seed, sources), sources.now_ms, 6 * live_state.SHOCK_SECONDS, 5
+        )
         result = resilience(rows, BPS, level=LEVEL, draws=399)
         assert result.n == 11
         row = result.params.set_index("name").loc["half_life"]
-        hits += row["low"] <= DEPTH_HALF_LIFE_SECONDS <= row["high"]
+        hits += row["low"] <= live_state.DEPTH_HALF_LIFE_SECONDS <= row["high"]
         found.append(row["estimate"])
     low, high = stats.binom.ppf([0.001, 0.999], SEEDS, LEVEL)
     assert low <= hits <= high, hits
     error = np.std(found) / np.sqrt(SEEDS)
-    assert abs(np.mean(found) - DEPTH_HALF_LIFE_SECONDS) < 4 * error
+    assert abs(np.mean(found) - live_state.DEPTH_HALF_LIFE_SECONDS) < 4 * error

@@ -12,18 +12,12 @@ from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import PERPS
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
-from .simulated import everybody
+from .simulated import everybody, floats
 from .test_attribution import two_fills, two_ledgers, two_payments
 from .test_round_trips import listed_rows
 
 NONE = float("nan")
 ODD = "without an amount in USD"
-
-
-def floats(frame):
-    """Return the frame with floats instead of exact numbers."""
-    exact = [name for name, dtype in frame.dtypes.items() if str(dtype).startswith("decimal")]
-    return frame.astype(dict.fromkeys(exact, "float64"))
 
 
 @pytest.fixture(scope="module")

@@ -7,20 +7,12 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.archive.world import (
-    START,
-    USER,
-    archived_rows,
-    error_kinds,
-    fill_session,
-    make_fills,
-    store_session,
-)
+from tests.archive import world
 from toolkit.archive import open as open_archive
 from toolkit.local_service import simulated_store
 from toolkit.times import HOUR
 
-FILLS = make_fills(400)
+FILLS = world.make_fills(400)
 # The length of a page that ends between two rows of one time.
 CUT = next(n for n in range(100, 400) if FILLS[n - 1].time == FILLS[n].time > FILLS[n - 2].time)
 
@@ -42,7 +34,7 @@ class Recording(httpx.BaseTransport):
 
 
 def recorded_page(session, **request):
-    sent = {"type": "userFillsByTime", "user": USER, **request}
+    sent = {"type": "userFillsByTime", "user": world.USER, **request}
     return {"request": sent, "status": 200, "response": tk.info(sent, session=session)}
 
 
@@ -66,73 +58,76 @@ def completeness(frame):
 
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_full_page_is_covered_before_last_time(tmp_path, inclusive):
-    session = fill_session(FILLS, inclusive=inclusive)
+    session = world.fill_session(FILLS, inclusive=inclusive)
     archive, last = open_archive(tmp_path / "kept"), FILLS[CUT].time
-    page = recorded_page(session, startTime=START, limit=CUT)
+    page = recorded_page(session, startTime=world.START, limit=CUT)
     assert ingest(archive, tmp_path / "pages", page)["kept"] == {"0.json": CUT}
-    assert covered_range(archive) == (START, last - 1, 1)
+    assert covered_range(archive) == (world.START, last - 1, 1)
     assert [(finding.kind, finding.severity) for finding in archive.verify()] == [("gap", "notice")]
-    assert completeness(archive.frame(tk.user_fills_by_time, USER)) == "no"
-    assert completeness(archive.frame(tk.user_fills_by_time, USER, start=START)) == "no"
-    assert completeness(archive.frame(tk.user_fills_by_time, USER, end=last)) == "no"
-    before = archive.frame(tk.user_fills_by_time, USER, end=last - 1)
+    assert completeness(archive.frame(tk.user_fills_by_time, world.USER)) == "no"
+    assert completeness(archive.frame(tk.user_fills_by_time, world.USER, start=world.START)) == "no"
+    assert completeness(archive.frame(tk.user_fills_by_time, world.USER, end=last)) == "no"
+    before = archive.frame(tk.user_fills_by_time, world.USER, end=last - 1)
     assert (completeness(before), len(before)) == ("yes", CUT - 1)
     frozen = f"{tmp_path / 'kept'}@{archive.freeze()}"
-    assert completeness(open_archive(frozen).frame(tk.user_fills_by_time, USER)) == "no"
+    assert completeness(open_archive(frozen).frame(tk.user_fills_by_time, world.USER)) == "no"
     offline = tk.local(archive=frozen, default=False)
     with pytest.raises(tk.Incomplete) as caught:
-        tk.user_fills_by_time(USER, START, last, session=offline)
+        tk.user_fills_by_time(world.USER, world.START, last, session=offline)
     pd.testing.assert_frame_equal(caught.value.rows, before)
-    served = tk.user_fills_by_time(USER, START, last - 1, session=offline)
+    served = tk.user_fills_by_time(world.USER, world.START, last - 1, session=offline)
     assert completeness(served) == "yes"
     pd.testing.assert_frame_equal(served, before)
     assert ingest(archive, tmp_path / "pages", page)["kept"] == {"0.json": 0}
-    assert covered_range(archive) == (START, last - 1, 1)
-    done = archive.refresh(tk.user_fills_by_time, USER, session=session)
+    assert covered_range(archive) == (world.START, last - 1, 1)
+    done = archive.refresh(tk.user_fills_by_time, world.USER, session=session)
     assert (done.rows, covered_range(archive)[2], archive.verify()) == (len(FILLS) - CUT, 0, [])
     whole = open_archive(tmp_path / "undisturbed")
-    whole.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert archived_rows(archive) == archived_rows(whole)
+    whole.refresh(tk.user_fills_by_time, world.USER, world.START, session=session)
+    assert world.archived_rows(archive) == world.archived_rows(whole)
 
 
 def test_page_of_one_time_covers_nothing(tmp_path):
-    session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
+    session, archive = world.fill_session(FILLS), open_archive(tmp_path / "kept")
     ingest(archive, tmp_path / "pages", recorded_page(session, startTime=FILLS[CUT].time, limit=1))
     (row,) = archive.status().itertuples()
     assert (row.rows, row.gaps, row.covered_until) == (1, 1, pd.NaT)
-    assert completeness(archive.frame(tk.user_fills_by_time, USER)) == "no"
-    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert len(archived_rows(archive)) == len(set(archived_rows(archive))) == len(FILLS)
+    assert completeness(archive.frame(tk.user_fills_by_time, world.USER)) == "no"
+    archive.refresh(tk.user_fills_by_time, world.USER, world.START, session=session)
+    assert len(world.archived_rows(archive)) == len(set(world.archived_rows(archive))) == len(FILLS)
     assert archive.verify() == []
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_only_inclusive_next_page_leaves_no_gap(tmp_path, inclusive):
     """With exclusive cursors, the second page lacks rows of the cut transaction: a gap."""
-    session, archive = fill_session(FILLS, inclusive=inclusive), open_archive(tmp_path / "kept")
-    first = recorded_page(session, startTime=START, limit=CUT)
+    session, archive = (
+        world.fill_session(FILLS, inclusive=inclusive),
+        open_archive(tmp_path / "kept"),
+    )
+    first = recorded_page(session, startTime=world.START, limit=CUT)
     row = first["response"][-1]
     second = recorded_page(session, cursor=f"{row['time']}_{row['txIndex']}")
     found = ingest(archive, tmp_path / "pages", first, second)
     assert found["left"] == {}
-    rows, gaps = len(archived_rows(archive)), covered_range(archive)[2]
+    rows, gaps = len(world.archived_rows(archive)), covered_range(archive)[2]
     assert (rows == len(FILLS), gaps) == ((True, 0) if inclusive else (False, 1))
-    archive.refresh(tk.user_fills_by_time, USER, session=session)
-    assert len(set(archived_rows(archive))) == len(FILLS)
+    archive.refresh(tk.user_fills_by_time, world.USER, session=session)
+    assert len(set(world.archived_rows(archive))) == len(FILLS)
     assert archive.verify() == []
 
 
 def test_first_page_by_cursor_covers_after_cursor(tmp_path):
-    session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
+    session, archive = world.fill_session(FILLS), open_archive(tmp_path / "kept")
     cursor = FILLS[CUT]
     after = recorded_page(session, cursor=f"{cursor.time}_{cursor.tx_index}")
     ingest(archive, tmp_path / "pages", after)
     assert covered_range(archive) == (cursor.time + 1, FILLS[-1].time, 0)
-    early = recorded_page(session, startTime=START, limit=50)
+    early = recorded_page(session, startTime=world.START, limit=50)
     left = ingest(archive, tmp_path / "pages", early)["left"]
     assert "in the order of their times" in left["0.json"]
-    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert len(archived_rows(archive)) == len(set(archived_rows(archive))) == len(FILLS)
+    archive.refresh(tk.user_fills_by_time, world.USER, world.START, session=session)
+    assert len(world.archived_rows(archive)) == len(set(world.archived_rows(archive))) == len(FILLS)
     assert archive.verify() == []
 
 
@@ -151,7 +146,7 @@ def test_consecutive_pages_join_without_gap(tmp_path, inclusive):
     store = simulated_store(7, "tiny")
     for number, (fetch, subjects, more, size) in enumerate(CALLS):
         folder, archive = tmp_path / f"{number}", open_archive(tmp_path / f"kept {number}")
-        session = store_session(
+        session = world.store_session(
             store,
             inclusive=inclusive,
             through=lambda inner, folder=folder: Recording(inner, folder),
@@ -184,10 +179,10 @@ def test_ingest_refuses_full_latest_page(tmp_path, tiny):
 
 def test_payments_come_in_any_text_order(tmp_path):
     """The specification names no collation for the coins of one hour."""
-    builder, hour = "0x" + "b" * 40, START - START % HOUR + HOUR
+    builder, hour = "0x" + "b" * 40, world.START - world.START % HOUR + HOUR
     rows = [
         {
-            "user": USER,
+            "user": world.USER,
             "time": hour + n // 4 * HOUR,
             "hash": "0x0",
             "delta": {"type": "funding", "coin": coin, "usdc": "1", "szi": "1", "fundingRate": "0"},
@@ -196,13 +191,13 @@ def test_payments_come_in_any_text_order(tmp_path):
     ]
     asked = {"type": "builderApprovedFundingByTime", "builder": builder}
     first = asked | {"startTime": hour, "limit": 6}
-    then = asked | {"cursor": f"{hour + HOUR}_{USER}_kPEPE", "limit": 6}
+    then = asked | {"cursor": f"{hour + HOUR}_{world.USER}_kPEPE", "limit": 6}
     pages = [(first, rows[:6]), (then, rows[5:])]
     archive = open_archive(tmp_path / "kept")
     sources = [{"request": request, "status": 200, "response": page} for request, page in pages]
     kept = ingest(archive, tmp_path / "pages", *sources)
     assert kept["kept"] == {"0.json": 6, "1.json": 2}
-    assert error_kinds(archive) == set()
+    assert world.error_kinds(archive) == set()
     frame = archive.frame(tk.builder_approved_funding_by_time, builder)
     assert sorted(frame["coin"]) == sorted(row["delta"]["coin"] for row in rows)
 

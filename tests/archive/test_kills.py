@@ -18,12 +18,6 @@ from toolkit.archive.storage import table_digest
 EVERYTHING = len(FILLS) * len(USERS)
 
 
-@pytest.fixture(scope="module", name="served")
-def _served():
-    with bucket.running() as served:
-        yield served
-
-
 @pytest.fixture(params=["folder", "store"], name="place")
 def _place(request, tmp_path, monkeypatch):
     """Return a place for archives; processes find the store by their environment."""

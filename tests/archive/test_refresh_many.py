@@ -16,6 +16,7 @@ from tests.archive.world import (
     fill_session,
     make_fills,
 )
+from tests.fetch.test_many import future_of
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import HistoryWriter
 
@@ -128,12 +129,6 @@ class FaultyThreads(Faulty, ThreadPoolExecutor):
 
 def subject_of(arguments):
     return arguments[1]["asked"].series.subject
-
-
-def future_of(value):
-    future = Future()
-    future.set_result(value)
-    return future
 
 
 def test_lost_worker_fails_one_account(tmp_path, tiny):

@@ -15,12 +15,6 @@ from toolkit.archive import open as open_archive
 from toolkit.errors import ArchiveError, HistoryWarning
 
 
-@pytest.fixture(scope="module", name="served")
-def _served():
-    with bucket.running() as served:
-        yield served
-
-
 @pytest.fixture(name="store")
 def _store(served, monkeypatch):
     """Set the credentials in the environment, also for processes that a test starts."""

@@ -3,14 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.completeness.merge import (
-    common_covered,
-    merge_inputs,
-    merge_parameters,
-    merge_provenance,
-    overall_completeness,
-    subject_states,
-)
+from toolkit.completeness import merge
 
 STATES = st.dictionaries(
     st.sampled_from(["a", "b", "c"]), st.sampled_from(["yes", "no", "latest", "first 5 rows"])
@@ -35,14 +28,14 @@ def part(**facts):
 
 def test_missing_fields_are_summed():
     parts = [part(), part(missing_fields={"fee": 2}), part(missing_fields={"fee": 1, "oid": 3})]
-    merged = merge_provenance(parts, parameters={}, states={}, failed={})
+    merged = merge.merge_provenance(parts, parameters={}, states={}, failed={})
     assert merged["missing_fields"] == {"fee": 3, "oid": 3}
-    result = merge_inputs({"fills": merged})
+    result = merge.merge_inputs({"fills": merged})
     assert result["inputs"]["fills"]["missing_fields"] == {"fee": 3, "oid": 3}
 
 
 def test_counts_are_summed():
-    merged = merge_provenance([part(), part(pages=3)], parameters={}, states={}, failed={})
+    merged = merge.merge_provenance([part(), part(pages=3)], parameters={}, states={}, failed={})
     assert (merged["pages"], merged["requests"], merged["retries"]) == (4, 4, {"429": 2})
     assert "first" not in merged
     assert "rows" not in merged
@@ -50,7 +43,7 @@ def test_counts_are_summed():
 
 def test_differing_sources_are_joined_or_left_out():
     other = part(source="two", simulated=True, asked_at="2026-01-01", numbers="exact")
-    merged = merge_provenance([part(), other], parameters={}, states={}, failed={})
+    merged = merge.merge_provenance([part(), other], parameters={}, states={}, failed={})
     assert merged["source"] == "one, two"
     assert merged["simulated"]
     assert merged["asked_at"] == "2026-01-01"
@@ -58,7 +51,7 @@ def test_differing_sources_are_joined_or_left_out():
 
 
 def test_merge_keeps_failures_and_remarks():
-    merged = merge_provenance(
+    merged = merge.merge_provenance(
         [part(history="x"), part(history="y"), part(history="x")],
         parameters={"coins": ["BTC"]},
         states={"BTC": "yes"},
@@ -72,25 +65,25 @@ def test_merge_keeps_failures_and_remarks():
 
 @given(STATES)
 def test_merge_keeps_state_of_each_subject(states):
-    merged = merge_provenance([part()], parameters={}, states=states, failed={})
-    assert subject_states(list(states), merged) == states
+    merged = merge.merge_provenance([part()], parameters={}, states=states, failed={})
+    assert merge.subject_states(list(states), merged) == states
 
 
 @given(STATES)
 def test_overall_state_is_yes_only_if_all_are(states):
-    complete = overall_completeness(states, {})
+    complete = merge.overall_completeness(states, {})
     assert (complete == "yes") == (set(states.values()) <= {"yes"})
 
 
 def test_common_covered_range_is_intersection():
     parts = [{"covered": [("2026-01-01", "2026-01-09")]}, {}, {"covered": [("2026-01-03", "b")]}]
-    assert common_covered(parts) == {"covered": [("2026-01-03", "2026-01-09")]}
-    assert common_covered([{}, {}]) == {}
+    assert merge.common_covered(parts) == {"covered": [("2026-01-03", "2026-01-09")]}
+    assert merge.common_covered([{}, {}]) == {}
 
 
 def test_parameters_that_differ_are_listed():
     each = [{"dex": "", "coin": "BTC", "start": 1}, {"dex": "flx", "coins": ["ETH", "BTC"]}]
-    assert merge_parameters(each) == {"dexes": ["", "flx"], "coins": ["BTC", "ETH"]}
+    assert merge.merge_parameters(each) == {"dexes": ["", "flx"], "coins": ["BTC", "ETH"]}
 
 
 def test_inputs_state_their_completeness():
@@ -100,5 +93,5 @@ def test_inputs_state_their_completeness():
         (("yes", "no"), "no (b)"),
     ):
         inputs = {name: {"complete": state} for name, state in zip("ab", states, strict=True)}
-        assert merge_inputs(inputs)["complete"] == expected
-    assert merge_inputs({"a": {}})["complete"] == "unknown"
+        assert merge.merge_inputs(inputs)["complete"] == expected
+    assert merge.merge_inputs({"a": {}})["complete"] == "unknown"

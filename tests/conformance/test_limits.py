@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.agreement.test_operations import POINTS_KNOWN
 from tests.conformance import mini
 from tests.conformance.conftest import GOOD, read_error
 
@@ -9,13 +10,7 @@ BATCH = "batchClearinghouseStates"
 POINTS = {
     "currentDepth": 5,
     "slippageHistory": 10,
-    "userFills": 10,
-    "userFillsByTime": 10,
-    "historicalOrders": 10,
-    "userNonFundingLedgerUpdates": 10,
-    "builderOrdersByTime": 5,
-    "builderApprovedFillsByTime": 100,
-    "builderApprovedFundingByTime": 100,
+    **POINTS_KNOWN,
 }
 
 

@@ -12,15 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fetch.wire import fill
+from toolkit.contract import answers
 from toolkit.contract import records as r
-from toolkit.contract.answers import (
-    answer_rows,
-    answer_type,
-    decode,
-    encode,
-    encode_error,
-    encode_lines,
-)
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.fields import record_fields, table_columns
@@ -82,7 +75,9 @@ def record_values(record, omits=(), generations=2):
 
 def is_same_answer(read, written, *, as_float=False):
     """Return whether a decoded value equals the written one; absent and null are both missing."""
-    return _is_equal(json.loads(encode(read)), json.loads(encode(written)), as_float)
+    return _is_equal(
+        json.loads(answers.encode(read)), json.loads(answers.encode(written)), as_float
+    )
 
 
 def _is_equal(read, written, as_float):
@@ -100,7 +95,7 @@ def _is_equal(read, written, as_float):
 
 
 def example_answer(row, parameters):
-    return type_values(answer_type(row, parameters), False, row.tables[0].omits)
+    return type_values(answers.answer_type(row, parameters), False, row.tables[0].omits)
 
 
 @EVERY
@@ -108,13 +103,13 @@ def example_answer(row, parameters):
 @given(data=st.data(), numbers=st.sampled_from(["text", "exact", "float"]))
 def test_decode_inverts_encode(row, data, numbers):
     written = data.draw(example_answer(row, {}))
-    read = decode(row, 200, {}, encode(written), numbers=numbers)
+    read = answers.decode(row, 200, {}, answers.encode(written), numbers=numbers)
     assert is_same_answer(read, written, as_float=numbers == "float")
     if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
         with pytest.raises(AnswerInvalid, match="position"):
-            answer_rows(row, read, {})
+            answers.answer_rows(row, read, {})
         return
-    result = answer_rows(row, read, {})
+    result = answers.answer_rows(row, read, {})
     assert len(result) == len(row.tables)
     for table, of_table in zip(row.tables, result, strict=True):
         for item in of_table:
@@ -129,9 +124,9 @@ def test_decode_inverts_encode(row, data, numbers):
 def test_states_of_all_dexes_have_dex_names(data):
     row, asked = OPERATIONS["batchClearinghouseStates"], {"dex": ALL_DEXES}
     written = data.draw(example_answer(row, asked))
-    read = decode(row, 200, {}, encode(written), parameters=asked)
+    read = answers.decode(row, 200, {}, answers.encode(written), parameters=asked)
     assert is_same_answer(read, written)
-    accounts, _, failed = answer_rows(row, read, asked)
+    accounts, _, failed = answers.answer_rows(row, read, asked)
     assert [(account.user, account.dex) for account in accounts] == [
         (user, dex) for user, by_dex in written.successful_states for dex in by_dex
     ]
@@ -141,22 +136,22 @@ def test_states_of_all_dexes_have_dex_names(data):
 def test_empty_answer_has_no_rows():
     for row in JSON:
         if get_origin(row.answer) is list:
-            assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
+            assert answers.answer_rows(row, answers.decode(row, 200, {}, b"[]"), {}) == ([],)
     limits = OPERATIONS["perpDexLimits"]
-    assert decode(limits, 200, {}, b"null") is None
-    assert answer_rows(limits, None, {}) == ([], [])
+    assert answers.decode(limits, 200, {}, b"null") is None
+    assert answers.answer_rows(limits, None, {}) == ([], [])
 
 
 FILL = fill(1_756_684_800_000, 3, 2) | {"px": "100000.5"}
 
 
 def read_fills(*fills):
-    return decode(OPERATIONS["userFills"], 200, {}, json.dumps(fills).encode())
+    return answers.decode(OPERATIONS["userFills"], 200, {}, json.dumps(fills).encode())
 
 
 def read_error(row, content, **options):
     with pytest.raises(AnswerInvalid) as caught:
-        decode(row, 200, {}, content, **options)
+        answers.decode(row, 200, {}, content, **options)
     assert caught.value.operation == row.type
     return caught.value
 
@@ -175,18 +170,20 @@ def test_unknown_field_warns_once_for_each_operation():
     strange = json.dumps([FILL | {"liquidity": {"a": 1}}]).encode()
     for name in ("userFills", "userFillsByTime"):
         with pytest.warns(UnknownField, match=f"{name}: .* liquidity"):
-            (read,) = decode(OPERATIONS[name], 200, {}, strange)
+            (read,) = answers.decode(OPERATIONS[name], 200, {}, strange)
         assert read.px == "100000.5"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            decode(OPERATIONS[name], 200, {}, strange)
+            answers.decode(OPERATIONS[name], 200, {}, strange)
 
 
 def test_answer_type_depends_on_dex():
     batch = OPERATIONS["batchClearinghouseStates"]
-    assert answer_type(batch, {"dex": ALL_DEXES}) is batch.answer_by_dex is not None
-    assert answer_type(batch, {"dex": "flx"}) is answer_type(batch, {}) is batch.answer
-    assert answer_type(OPERATIONS["meta"], {"dex": ALL_DEXES}) is OPERATIONS["meta"].answer
+    assert answers.answer_type(batch, {"dex": ALL_DEXES}) is batch.answer_by_dex is not None
+    assert (
+        answers.answer_type(batch, {"dex": "flx"}) is answers.answer_type(batch, {}) is batch.answer
+    )
+    assert answers.answer_type(OPERATIONS["meta"], {"dex": ALL_DEXES}) is OPERATIONS["meta"].answer
 
 
 def test_invalid_value_keeps_rest_of_record():
@@ -201,9 +198,9 @@ def test_invalid_value_keeps_rest_of_record():
 
 
 def test_encoders_keep_decimal_digits():
-    assert encode([Decimal("1.50"), None]) == b"[1.50,null]"
-    assert encode_lines([{"a": Decimal("0.1")}, 2]) == b'{"a":0.1}\n2\n'
-    assert encode_error("no") == b'{"error":"no"}'
+    assert answers.encode([Decimal("1.50"), None]) == b"[1.50,null]"
+    assert answers.encode_lines([{"a": Decimal("0.1")}, 2]) == b'{"a":0.1}\n2\n'
+    assert answers.encode_error("no") == b'{"error":"no"}'
 
 
 def test_user_of_own_fills_is_unknown():
@@ -213,7 +210,7 @@ def test_user_of_own_fills_is_unknown():
         read_fills(FILL | {"user": "0x00"})
     assert not hasattr(read_fills(FILL)[0], "user")
     row = OPERATIONS["builderApprovedFillsByTime"]
-    (read,) = decode(row, 200, {}, json.dumps([FILL | {"user": "0x00"}]).encode())
+    (read,) = answers.decode(row, 200, {}, json.dumps([FILL | {"user": "0x00"}]).encode())
     assert read.user == "0x00"
 
 
@@ -221,12 +218,12 @@ def test_single_records_become_rows():
     spot = EXTRA_OPERATIONS["spotMeta"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingField)
-        read = decode(spot, 200, {}, b'{"tokens": [], "universe": null}')
-    assert answer_rows(spot, read, {}) == ((), [])
+        read = answers.decode(spot, 200, {}, b'{"tokens": [], "universe": null}')
+    assert answers.answer_rows(spot, read, {}) == ((), [])
     plain = EXTRA_OPERATIONS["referral"]
-    assert decode(plain, 200, {}, b'{"a": [1, "x"]}') == {"a": [1, "x"]}
+    assert answers.decode(plain, 200, {}, b'{"a": [1, "x"]}') == {"a": [1, "x"]}
     auction = OPERATIONS["spotPairDeployAuctionStatus"]
     content = b'{"startTimeSeconds": 1, "durationSeconds": 2, "startGas": "1", "endGas": "2"}'
     content = content[:-1] + b', "currentGas": "3"}'
-    read = decode(auction, 200, {}, content)
-    assert answer_rows(auction, read, {}) == ([read],)
+    read = answers.decode(auction, 200, {}, content)
+    assert answers.answer_rows(auction, read, {}) == ([read],)

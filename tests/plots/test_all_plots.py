@@ -13,14 +13,7 @@ from matplotlib.patches import Patch
 
 import toolkit as tk
 from tests.plots.figures import HOSTILE_NAME, draw_figure, list_texts, render_png
-from toolkit.plots import alt
-from toolkit.plots.figures import (
-    NotebookAxes,
-    NotebookFigure,
-    get_theme,
-    recolour_figure,
-    root_figure,
-)
+from toolkit.plots import alt, figures
 
 PLOTS = sorted(set(tk.plots.__all__) - {"alt", "use"})
 PLOTS_WITH_PANELS = (
@@ -80,10 +73,12 @@ def test_plot_is_drawn(name, results):
     frame = result.params if name in PLOTS_OF_ESTIMATES else result
     before = frame.copy(deep=True)
     drawn = getattr(tk.plots, name)(result)
-    assert isinstance(drawn, NotebookFigure if name in PLOTS_WITH_PANELS else NotebookAxes)
+    assert isinstance(
+        drawn, figures.NotebookFigure if name in PLOTS_WITH_PANELS else figures.NotebookAxes
+    )
     assert len(alt(drawn)) > 60
     assert alt(drawn).endswith("Simulated data: yes.")
-    figure = root_figure(drawn)
+    figure = figures.root_figure(drawn)
     assert "simulated" in list_texts(figure)
     assert name in ("spreads", "waterfall") or any(ax.get_xlabel() for ax in figure.axes)
     assert figure.get_facecolor()[3] == 1
@@ -105,7 +100,7 @@ def test_dark_plots_are_recoloured_light_plots(results):
     for name in PLOTS:
         light, dark = (draw_figure(name, results[name], theme=theme) for theme in ("light", "dark"))
         assert dark.get_facecolor()[0] < 0.5
-        recolour_figure(light, get_theme("light"), get_theme("dark"))
+        figures.recolour_figure(light, figures.get_theme("light"), figures.get_theme("dark"))
         if list_colours(light) != list_colours(dark) or alt(light) != alt(dark):
             different.append(name)
     assert different == []
@@ -113,8 +108,10 @@ def test_dark_plots_are_recoloured_light_plots(results):
 
 def no_data_is_said(name, result):
     drawn = getattr(tk.plots, name)(result)
-    assert isinstance(drawn, NotebookFigure if name in PLOTS_WITH_PANELS else NotebookAxes)
-    figure = root_figure(drawn)
+    assert isinstance(
+        drawn, figures.NotebookFigure if name in PLOTS_WITH_PANELS else figures.NotebookAxes
+    )
+    figure = figures.root_figure(drawn)
     is_drawn = bool(render_png(figure))
     return is_drawn and "no data" in list_texts(figure) and "no data" in alt(figure)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.analysis.simulated import everybody
+from tests.analysis.simulated import everybody, floats
 from tests.worlds import world_of
 from toolkit import pnl
 from toolkit.rules.spot_cost import SWAPS
@@ -11,12 +11,6 @@ from toolkit.rules.spot_cost import SWAPS
 @pytest.fixture(scope="module")
 def tables():
     return everybody(world_of("tiny"))
-
-
-def floats(frame):
-    """Return the frame with floats instead of exact numbers."""
-    exact = [name for name, dtype in frame.dtypes.items() if str(dtype).startswith("decimal")]
-    return frame.astype(dict.fromkeys(exact, "float64"))
 
 
 @pytest.fixture(scope="module")

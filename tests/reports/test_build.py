@@ -10,6 +10,7 @@ import pytest
 import toolkit as tk
 from tests.reports.page_content import PageContent
 from toolkit.local_service import application_of, simulated_store
+from toolkit.reports import notebook_runner
 from toolkit.reports.build import (
     NAMES,
     build,
@@ -18,12 +19,6 @@ from toolkit.reports.build import (
     template,
     write_page,
     write_reports,
-)
-from toolkit.reports.notebook_runner import (
-    _error_text,
-    read_notebook,
-    read_parameters,
-    report_provenance,
 )
 from toolkit.reports.page import make_page
 from toolkit.service import AcceptedKey, KeyQuotas
@@ -104,7 +99,7 @@ def made(own, served, user):
             source = session_source(session)
             asked = {"user": user, "words": 'it\'s "quoted"'}
             page = build(own, source, asked, code=True, on_cell=lambda *cell: told.append(cell))
-    assert told[-1][0] == told[-1][1] == len(read_notebook(own).cells) + 4
+    assert told[-1][0] == told[-1][1] == len(notebook_runner.read_notebook(own).cells) + 4
     assert told == sorted(told)
     assert CANARY not in source + page.html
     assert page.facts["source"] == store.about["label"]  # a served exchange says what it is
@@ -224,7 +219,7 @@ def test_failed_report_leaves_others_written(served, tmp_path, monkeypatch):
 def test_error_text_has_no_colours():
     for name, text in (("ReportFailed", "no data"), ("KeyError", "KeyError: no data")):
         error = SimpleNamespace(ename=name, evalue="\x1b[31mno data\x1b[0m")
-        assert _error_text(error, None) == text
+        assert notebook_runner._error_text(error, None) == text
 
 
 def test_error_names_cell_of_old_notebook(tmp_path):
@@ -241,10 +236,10 @@ def test_error_names_cell_of_old_notebook(tmp_path):
 
 def test_templates_have_source_and_parameters():
     for name in NAMES:
-        notebook = read_notebook(template(name))
+        notebook = notebook_runner.read_notebook(template(name))
         tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
         assert tags.count("source") == tags.count("parameters") == 1
-        assert read_parameters(notebook)
+        assert notebook_runner.read_parameters(notebook)
 
 
 def test_missing_key_is_named():
@@ -271,9 +266,9 @@ def test_provenance_lists_fetched_frames(session, user):
     fills = tk.user_fills(user, session=session)
     helped = tk.pnl.attribution(fills)
     names = {"session": session, "fills": fills, "_hidden": fills, "helped": helped, "user": user}
-    made = report_provenance(names, ["user"])
+    made = notebook_runner.report_provenance(names, ["user"])
     assert [source["name"] for source in made.facts["sources"]] == ["fills"]
     assert f"user = {user}" in made.html
     assert (made.facts["source"], made.facts["simulated"]) == (session.label, True)
-    made = report_provenance(names | {"sources": {"mine": fills}}, [])
+    made = notebook_runner.report_provenance(names | {"sources": {"mine": fills}}, [])
     assert [source["name"] for source in made.facts["sources"]] == ["mine"]

@@ -6,12 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from tests.rules.reference import replay_perp_fills
-from toolkit.rules.closed_pnl import (
-    apply_perp_fill,
-    apply_perp_fill_2023,
-    entry_price,
-    price_decimals,
-)
+from toolkit.rules import closed_pnl
 
 fills = st.lists(
     st.tuples(st.integers(-50, 50).filter(bool), st.integers(1, 1_000)), min_size=1, max_size=40
@@ -54,8 +49,8 @@ def test_closed_pnl_by_hand():
     size, entry = 0, 0
     seen = []
     for change, px in ((10, 100), (5, 101), (-9, 110), (-6, 90)):
-        closed, size, entry = apply_perp_fill(size, entry, change, px)
-        seen.append((closed, size, entry_price(size, entry)))
+        closed, size, entry = closed_pnl.apply_perp_fill(size, entry, change, px)
+        seen.append((closed, size, closed_pnl.entry_price(size, entry)))
     assert seen == [(0, 10, 100), (0, 15, 100), (90, 6, 100), (-60, 0, 0)]
     assert entry == 0
 
@@ -90,13 +85,13 @@ def test_opening_realises_nothing(chain):
 def test_partial_closes_keep_entry_price(lots, px, shares):
     """Any sequence of partial closes keeps the entry price of a single purchase price."""
     size, entry = 0, 0
-    _, size, entry = apply_perp_fill(size, entry, lots, px)
+    _, size, entry = closed_pnl.apply_perp_fill(size, entry, lots, px)
     for share in shares:
         cut = size * share // 100
         if cut:
-            closed, size, entry = apply_perp_fill(size, entry, -cut, px)
+            closed, size, entry = closed_pnl.apply_perp_fill(size, entry, -cut, px)
             assert closed == 0
-    assert entry_price(size, entry) == px
+    assert closed_pnl.entry_price(size, entry) == px
 
 
 def test_closed_pnl_is_truncated_to_ticks():
@@ -104,7 +99,7 @@ def test_closed_pnl_is_truncated_to_ticks():
 
 
 def test_perp_price_decimals_follow_size_decimals():
-    assert [price_decimals(sz_decimals) for sz_decimals in (0, 5, 6, 8)] == [6, 1, 0, 0]
+    assert [closed_pnl.price_decimals(sz_decimals) for sz_decimals in (0, 5, 6, 8)] == [6, 1, 0, 0]
 
 
 RULE_OF_2023 = [  # position and entry price before, the fill, closed PnL and position after
@@ -127,7 +122,8 @@ RULE_OF_2023 = [  # position and entry price before, the fill, closed PnL and po
 
 def test_rule_of_2023_by_hand():
     found = [
-        (before, fill, apply_perp_fill_2023(*before, *fill)) for before, fill, _ in RULE_OF_2023
+        (before, fill, closed_pnl.apply_perp_fill_2023(*before, *fill))
+        for before, fill, _ in RULE_OF_2023
     ]
     assert found == RULE_OF_2023
     assert all(isinstance(number, int) for *_, after in found for number in after)

@@ -9,12 +9,7 @@ from tests.worlds import world_of
 from toolkit.contract.records import TwapRow
 from toolkit.contract.source_tables import TwapSnapshot
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.live_state import (
-    DEPTH_HALF_LIFE_SECONDS,
-    LIVE_SNAPSHOT_MS,
-    SHOCK_SECONDS,
-    LiveExchange,
-)
+from toolkit.simulation.output import live_state
 from toolkit.times import HOUR, MINUTE, SECOND, to_ms
 
 LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
@@ -22,7 +17,7 @@ LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
 
 @pytest.fixture(scope="module")
 def live(world):
-    return LiveExchange(world.seed, world.sources)
+    return live_state.LiveExchange(world.seed, world.sources)
 
 
 def test_depth_changes_every_second(world, live):
@@ -40,13 +35,15 @@ def test_depth_recovers_by_half_lives(world, live):
     """The missing depth halves with every half-life, over one shock of the first market."""
     assert world.sources.depth is not None
     whole = world.sources.depth.data[0].levels[-1].bid_depth_usd
-    start = (world.sources.now_ms // 1_000 // SHOCK_SECONDS + 1) * SHOCK_SECONDS
+    start = (
+        world.sources.now_ms // 1_000 // live_state.SHOCK_SECONDS + 1
+    ) * live_state.SHOCK_SECONDS
     missing = [
         1 - live.depth((start + age) * 1_000).data[0].levels[-1].bid_depth_usd / whole
         for age in range(100)
     ]
     slope = np.polyfit(np.arange(100), np.log2(missing), 1)[0]
-    assert -1 / slope == pytest.approx(DEPTH_HALF_LIFE_SECONDS, rel=0.15)
+    assert -1 / slope == pytest.approx(live_state.DEPTH_HALF_LIFE_SECONDS, rel=0.15)
 
 
 def whole_lots(row, size):
@@ -100,7 +97,7 @@ def new_twap_rows(world, snapshot):
 def test_new_twaps_run_until_their_end(seed):
     """During a day, and after a week, some new TWAPs run, each until its end."""
     sources = world_of("tiny", seed).sources
-    live, again = LiveExchange(seed, sources), LiveExchange(seed, sources)
+    live, again = live_state.LiveExchange(seed, sources), live_state.LiveExchange(seed, sources)
     now = sources.now_ms
     users = {row.address for rows in sources.twap_snapshots[-1].twaps.values() for row in rows}
     for later in (*range(HOUR, 24 * HOUR, 97 * MINUTE), 7 * 24 * HOUR):
@@ -133,7 +130,7 @@ def exchange_with_one_twap(sources, **changes):
     }  # fmt: skip
     row = TwapRow(**{**values, **changes})
     snapshot = TwapSnapshot("last", sources.now_ms, {"BTC": [row]})
-    return LiveExchange(7, replace(sources, twap_snapshots=[snapshot])), row
+    return live_state.LiveExchange(7, replace(sources, twap_snapshots=[snapshot])), row
 
 
 def test_twap_slices_by_hand(world):
@@ -165,7 +162,7 @@ def test_twap_without_price_executes_nothing(world):
 def test_snapshot_ids_change_with_time(world, live):
     now = world.sources.now_ms
     ids = [live.account_values(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)]
-    assert len(set(ids)) == 60_000 // LIVE_SNAPSHOT_MS
+    assert len(set(ids)) == 60_000 // live_state.LIVE_SNAPSHOT_MS
     assert ids[0] == world.sources.account_snapshots[-1].snapshot_id
     assert ids == sorted(ids)
     assert [live.twaps(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)] == ids
@@ -208,7 +205,7 @@ def test_auctions_start_every_31_hours(world, live, kind):
 def test_call_order_does_not_matter(world):
     now = world.sources.now_ms
     moments = [now + ms for ms in (0, 1_000, 21_000, 600_000)]
-    one, other = (LiveExchange(world.seed, world.sources) for _ in range(2))
+    one, other = (live_state.LiveExchange(world.seed, world.sources) for _ in range(2))
     forth = [(one.depth(t), one.account_values(t), one.twaps(t)) for t in moments]
     back = [(other.depth(t), other.account_values(t), other.twaps(t)) for t in moments[::-1]]
     assert forth == back[::-1]
