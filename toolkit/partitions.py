@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -135,7 +136,8 @@ class Files:
         amounts, column = ("px", "sz", "closed_pnl", "fee"), self._column(split)
         base = getattr(self.filesystem, "base_fs", self.filesystem)
         if (
-            not isinstance(base, pa_fs.LocalFileSystem)
+            find_spec("duckdb") is None  # it is in the extra `scale`
+            or not isinstance(base, pa_fs.LocalFileSystem)
             or not all(_is_text(kinds.get(name)) for name in (*_NAMES, column))
             or not all(
                 pa.types.is_float64(kinds.get(name, pa.null())) for name in (*amounts, *fees)
