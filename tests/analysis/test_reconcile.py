@@ -400,6 +400,7 @@ def test_wrong_frames_are_named(given):
     wrong = [
         (MissingColumns, "account_value", {"end": END[0].drop(columns="account_value")}),
         (ValueError, "start_time=", {"start": no_time}),
+        (MissingColumns, "coin", {"end": (END[0], END[1].assign(coin=None))}),
         (ValueError, "account=", {"fills": given["fills"].drop(columns="user")}),
     ]
     for name, frame in given.items():

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats, Ints
+from toolkit.contract.dexes import NOT_PERP
 from toolkit.errors import MissingColumns
 from toolkit.pnl._attribution import compute_attribution
 from toolkit.pnl._equity import curve_coverage
-from toolkit.pnl._reconcile import select_tables
+from toolkit.pnl._reconcile import select_rows
 from toolkit.prepare import Fills
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.funding import covered_period, is_inside
@@ -110,32 +111,28 @@ def carried_back(
             "fills is None. A curve needs all fills between its start and the time of the state. "
             "Fetch them; if there are none, pass a frame without rows"
         )
-    states, stated, trades = (
-        Table(frame, what)
-        for frame, what in ((accounts, "accounts"), (positions, "positions"), (fills, "fills"))
-    )
-    paid, moved = (
-        None if frame is None else Table(frame, what).frame
-        for frame, what in ((funding, "funding"), (ledger, "ledger"))
-    )
+    states, stated = Table(accounts, "accounts"), Table(positions, "positions")
     stated.require(("user", "coin", *STATED))
     stated.require_values(STATED)
     held = stated.frame.assign(**{name: stated.number(name) for name in STATED})
+    given = {"fills": fills, "funding": funding, "ledger": ledger}
+    tables = {what: Table(frame, what) for what, frame in given.items() if frame is not None}
     worth, _ = read_values((states.frame, stated.frame), "accounts")
+    states.require_values(["account_value"])
     if account is None and len(worth) > 1:
         raise ValueError(f"accounts: the frame has {len(worth)} accounts. Pass account=")
-    name = next(iter(worth.index), None) if account is None else account.lower()
-    user = name if name in worth.index else None
+    name = next(iter(worth.index), "") if account is None else account.lower()
+    user = name if name in worth.index else ""
     begin, end = (None if time is None else to_ms(time) for time in (start_time, end_time))
-    states.require_values(["account_value"])
-    if user is not None and np.isnan(worth["value"][user]):
+    if user and np.isnan(worth["value"][user]):
         raise MissingColumns(_LACKS_WALLET.format(user=user))
     held = distinct_rows(held, ("user", "coin"), "positions")
-    held = held[held["user"].str.lower() == user]
-    end = 0 if user is None else _state_time(int(worth["ms"][user]), end, begin)
-    bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
-    period = covered_period(trades, begin, end)
-    traded, _, payments, flowed = select_tables(bounds, trades.frame, paid, moved, user or "")
+    end = _state_time(int(worth["ms"][user]), end, begin) if user else 0
+    bounds = {user: (_LONG_AGO if begin is None else begin - 1, end)} if user else {}
+    period = covered_period(tables["fills"], begin, end)
+    rows = {what: select_rows(table, bounds, user) for what, table in tables.items()}
+    is_spot = rows["fills"]["coin"].str.contains(NOT_PERP, na=False).astype(bool)
+    traded, payments, flowed = rows["fills"][~is_spot], rows.get("funding"), rows.get("ledger")
     whole = compute_attribution(traded, payments, flowed, None, period)
     if payments is not None:
         payments = payments[is_inside(Table(payments, "funding"), Fills(traded), period)]
@@ -143,16 +140,15 @@ def carried_back(
     perps = Table(traded, "fills", "none")
     perps.require_values(("px", "sz", "closed_pnl", "fee"))
     times, realised, flows, gain, equity = np.zeros((5, 0))
-    if user is not None:
-        frames = (traded, payments, flowed)
-        events = [Table(rows, "rows", "none").ms() for rows in frames if rows is not None]
-        first = int(np.concatenate(events).min(initial=end)) if begin is None else begin
+    if user:
+        frames = [perps.frame, *(each for each in (payments, flowed) if each is not None)]
+        moments = [Table(each, "rows", "none").ms() for each in frames]
+        first = int(np.concatenate(moments).min(initial=end)) if begin is None else begin
         times = np.append(first, np.append(np.arange(first // HOUR * HOUR + HOUR, end, HOUR), end))
         # The last point contains what happened in the millisecond of the state.
         until = np.append(times[:-1], end + 1)
         until[0] = _LONG_AGO
-        gain = _unrealised_before(held, perps, until)
-        gain[-1] = held["unrealized_pnl"].sum()
+        gain = _unrealised_before(held[held["user"].str.lower() == user], perps, until)
         place = np.searchsorted(Table(hours, "hours", "none").ms("hour"), until)
         realised, flows = (
             np.append(0.0, np.cumsum(np.nan_to_num(hours[name].to_numpy(np.float64))))[place]
@@ -173,10 +169,8 @@ def carried_back(
         "equity": equity,
         "covers": pd.Series(text, range(len(times)), dtype="str"),
     }
-    inputs = {
-        "accounts": states.frame, "positions": stated.frame, "fills": trades.frame,
-        "funding": paid, "ledger": moved,
-    }  # fmt: skip
+    used = {"accounts": states, "positions": stated, **tables}
+    inputs = {what: table.frame for what, table in used.items()}
     return finish(pd.DataFrame(made), inputs, helper="pnl.carried_back")
 
 
@@ -212,32 +206,25 @@ def _unrealised_before(held: pd.DataFrame, perps: Table, until: Ints) -> Floats:
     - ``held``: the stated positions at the end
     - ``perps``: all fills before it
 
-    Before the first fill of a coin, its price is that of this fill.
+    Before the first fill of a coin, its price is that of this fill. The last time is that of the
+    state, which states it.
     """
-    gain = np.zeros(len(until))
-    coins, ms = perps.text("coin"), perps.ms()
-    signed = perps.number("sz") * read_signs(perps.text("side"))
-    price, closed = perps.number("px"), perps.number("closed_pnl")
-    states = {
-        coin: (size, np.sign(size) * notional - profit, profit)
-        for coin, size, notional, profit in zip(
-            held["coin"], *(held[name] for name in STATED), strict=True
-        )
-    }
-    order = np.argsort(ms, kind="stable")
-    for coin in {*coins.present(), *states}:
-        size, cost, profit = states.get(coin, (0.0, 0.0, 0.0))
-        code = coins.values.index(coin) if coin in coins.values else -1
-        rows = order[coins.codes[order] == code]
-        if not len(rows):
-            gain += profit
-            continue
+    signed, px = perps.number("sz") * read_signs(perps.text("side")), perps.number("px")
+    columns = {"px": px, "size": signed, "cost": signed * px + perps.number("closed_pnl")}
+    fills = pd.DataFrame({"coin": perps.text("coin").texts(), "ms": perps.ms(), **columns})
+    states = dict(zip(held["coin"], held[[*STATED]].to_numpy(), strict=True))
+    still = held.loc[~held["coin"].isin(fills["coin"]), "unrealized_pnl"].sum()
+    gain = np.full(len(until), still)
+    for coin, rows in fills.sort_values("ms", kind="stable").groupby("coin"):
+        size, notional, profit = states.get(coin, (0.0, 0.0, 0.0))
         # From the end backwards: sizes have up to eight decimals.
-        moves, costs = signed[rows], signed[rows] * price[rows] + closed[rows]
-        sizes = np.round(size - np.append(np.cumsum(moves[::-1])[::-1], 0.0), 9)
-        spent = cost - np.append(np.cumsum(costs[::-1])[::-1], 0.0)
-        prices = np.append(price[rows[0]], price[rows])
+        moved, spent = (
+            np.append(rows[name].to_numpy()[::-1].cumsum()[::-1], 0.0) for name in ("size", "cost")
+        )
+        sizes, costs = np.round(size - moved, 9), np.sign(size) * notional - profit - spent
+        prices = np.append(rows["px"].iloc[0], rows["px"])
         # A closed position may have a small remainder: the exchange rounds closed PnL.
-        profits = np.where(sizes != 0, sizes * prices - spent, 0.0)
-        gain += profits[np.searchsorted(ms[rows], until)]
+        profits = np.where(sizes != 0, sizes * prices - costs, 0.0)
+        gain += profits[np.searchsorted(rows["ms"], until)]
+    gain[-1] = held["unrealized_pnl"].sum()
     return gain

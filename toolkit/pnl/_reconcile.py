@@ -1,6 +1,5 @@
 """Reconciliation: account tables against the change of account values between two times."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,6 +13,7 @@ from toolkit.ledger import sums as ledger_sums
 from toolkit.pnl._attribution import compute_attribution
 from toolkit.prepare import Fills
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table, filled, utc_times
+from toolkit.prepare.fills import owner_columns
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import account_names, finish
 from toolkit.prepare.states import UNIFIED, read_values
@@ -142,214 +142,186 @@ def reconcile(
        change  trading_fee  unrealised  ledger  residual
     0   109.9         -0.1        10.0   100.0       0.0
     """
-    trades, paid, moved = (
-        None if frame is None else Table(frame, what).frame
-        for frame, what in ((fills, "fills"), (funding, "funding"), (ledger, "ledger"))
-    )
     before, begun = (None, _NONE_HELD) if start is None else read_values(start, "start", start_time)
     after, ended = read_values(end, "end", end_time)
     if before is not None and (before["ms"] == NO_TIME).any():
         raise ValueError("start: the time of the values is not known. Pass start_time=")
     users, modes = after.index, after["mode"]
-    nothing = pd.Series(0.0, users)
-    start_value, first = nothing, nothing.astype(np.int64) - _LATER
-    if before is not None:
-        start_value = before["value"].reindex(users)
-        first = before["ms"].reindex(users, fill_value=_LATER)
+    if before is None:
+        before = pd.DataFrame({"value": 0.0, "ms": -_LATER}, users)
+    first = before["ms"].reindex(users, fill_value=_LATER)
     last = after["ms"].replace(NO_TIME, _LATER)
     bounds = dict(zip(users, zip(first, last, strict=True), strict=True))
-    if trades is not None:
-        trades = trades.assign(spot_cash=_spot_cash(trades))
-    perps, spots, paid_rows, moved_rows = select_tables(bounds, trades, paid, moved, account)
-    flows = None if moved_rows is None else ledger_sums(moved_rows, "account")
-    payments = None if paid_rows is None else funding_sums(paid_rows, "user")
-    traded = spent = None
-    if trades is not None:
-        traded = compute_attribution(perps, paid_rows, None, "user")
-        spent = spots.groupby("user")[["spot_cash"]].sum(skipna=False).reset_index()
-
-    def part(frame: pd.DataFrame | None, key: str, name: str) -> pd.Series:
-        """Return a part of each account: 0 without rows, NaN if it is not known."""
-        if frame is None:
-            return nothing + np.nan
-        return frame.set_index(key)[name].astype("float64").reindex(users, fill_value=0.0)
-
-    gained = nothing
-    for held, sign in ((ended, 1.0), (begun, -1.0)):
-        gains = None if held is None else held.groupby("user").sum(skipna=False).reset_index()
-        gained = gained + sign * part(gains, "user", "unrealized_pnl")
-    cash = part(spent, "user", "spot_cash") + part(flows, "account", "spot_usdc")
-    stated = {
-        "start_value": start_value,
-        "end_value": after["value"],
-        **{name: part(traded, "user", name) for name in FILL_PARTS},
-        "funding": part(payments, "user", "net"),
-        "unrealised": gained,
-        "ledger": part(flows, "account", "perp"),
-        "spot_cash": cash.where(modes >= UNIFIED, 0.0),
-    }
-    made = pd.DataFrame(stated, users)
-    lacks = made.isna().to_numpy()
+    given = {"fills": fills, "funding": funding, "ledger": ledger}
+    tables = {what: Table(frame, what) for what, frame in given.items() if frame is not None}
+    inputs = {what: table.frame for what, table in tables.items()}
+    if fills is not None:
+        cash = _spot_cash(Fills(inputs["fills"]))
+        tables["fills"] = Table(inputs["fills"].assign(spot_cash=cash), "fills", "none")
+    rows = {what: select_rows(table, bounds, account) for what, table in tables.items()}
+    parts, reasons = _sum_tables(rows, begun, ended, modes)
+    stated = pd.DataFrame(
+        {"start_value": before["value"].reindex(users), "end_value": after["value"], **parts}, users
+    )
+    lacks, made = stated.isna(), stated.copy()
     made.insert(2, "change", made["end_value"] - made["start_value"])
     made.insert(0, "account_mode", modes.astype("Int64"))
-    left = made["change"] - made[[*PARTS]].sum(axis="columns", skipna=False)
+    made["residual"] = left = made["change"] - parts.sum(axis="columns", skipna=False)
     is_large = left.abs() > (_HALF_A_CENT if tolerance is None else tolerance)
-    reasons: dict[str, dict[str, str]] = {}
-    if traded is not None:
-        reasons = _find_causes(perps, spots, traded, flows, begun, ended, modes)
-    causes = np.array([next(iter(reasons.get(user, {})), "unexplained") for user in users])
-    made["residual"] = left
+    cause = np.select([reasons[name] != "" for name in reasons], [*reasons], CAUSES[-1])
     for name in CAUSES:
-        made[name] = left.where((is_large & (causes == name)) | left.isna(), 0.0)
-    texts = []
-    for user, large, unknown in zip(users, is_large, lacks, strict=True):
-        words = list(reasons.get(user, {}).values()) if large or unknown.any() else []
-        gone = [f"{name} not known" for name, lack in zip(stated, unknown, strict=True) if lack]
-        texts.append(", ".join([*(words or ["no known cause"] * bool(large)), *gone]))
-    made = made.assign(causes=pd.Series(texts, users, dtype="str")).reset_index()
-    inputs = {
-        "end": end[0] if isinstance(end, tuple) else end,
-        "fills": fills if trades is None else trades.drop(columns="spot_cash"),
-        "funding": paid,
-        "ledger": moved,
-    }
-    return finish(made, inputs, helper="pnl.reconcile")
+        made[name] = left.where((is_large & (cause == name)) | left.isna(), 0.0)
+    reasons[~(is_large | lacks.any(axis="columns"))] = ""
+    reasons["none"] = np.where(is_large & (cause == CAUSES[-1]), "no known cause", "")
+    gone = [np.where(lacks[name], f"{name} not known", "") for name in stated]
+    words = zip(*reasons.to_numpy().T, *gone, strict=True)
+    causes = pd.Series([", ".join(filter(None, row)) for row in words], users, dtype="str")
+    made = made.assign(causes=causes).reset_index()
+    values_at_end = end[0] if isinstance(end, tuple) else end
+    return finish(made, {"end": values_at_end, **given, **inputs}, helper="pnl.reconcile")
 
 
-def select_tables(
-    bounds: Mapping[str, tuple[int, int]],
-    fills: pd.DataFrame | None,
-    funding: pd.DataFrame | None,
-    ledger: pd.DataFrame | None,
-    account: str | None,
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None, pd.DataFrame | None]:
+def select_rows(
+    table: Table, bounds: Mapping[str, tuple[int, int]], account: str | None
+) -> pd.DataFrame:
     """Return the accounts' rows after the first time, up to and including the second one.
 
     - ``bounds``: the two times of each account
 
-    Returns: fills of perps, other fills, funding and ledger, with `user` in lower case. Without
-    fills, theirs are empty and have no columns.
+    The column of the account, `account` in a ledger and else `user`, is in lower case.
     """
-    found: dict[str, pd.DataFrame] = {}
-    for frame, owner, what in (
-        (fills, "user", "fills"), (funding, "user", "funding"), (ledger, "account", "ledger"),
-    ):  # fmt: skip
-        if frame is None:
-            continue
-        table = Table(frame, what, "none")
-        table.require(("coin", "time") if owner == "user" else ("time",))
-        ms, names = table.known_ms(), account_names(frame, account) or list(bounds)
-        if not table.has(owner) and len(names) != 1:
-            raise ValueError(
-                f"{what}: the frame has no column {owner}, and the values are of {len(bounds)} "
-                "accounts. Pass account="
-            )
-        owners = Names(np.zeros(len(table), dtype=np.int64), names)
-        if table.has(owner):
-            owners = table.text(owner)
-        ends = [bounds.get(name, (_LATER, -_LATER)) for name in owners.values]
-        after, until = np.array(ends, np.int64).reshape(-1, 2)[owners.codes].T
-        rows = np.flatnonzero((ms > after) & (ms <= until))
-        texts = {"coin": table.text("coin").texts(rows)} if table.has("coin") else {}
-        kept = frame.iloc[rows].reset_index(drop=True)
-        found[what] = kept.assign(**texts, **{owner: owners.texts(rows)}, time=utc_times(ms[rows]))
-    perps = spots = pd.DataFrame()
-    if (trades := found.get("fills")) is not None:
-        other = trades["coin"].str.contains(NOT_PERP, na=False).astype(bool)
-        perps, spots = (trades[kept].reset_index(drop=True) for kept in (~other, other))
-    return perps, spots, found.get("funding"), found.get("ledger")
+    what, owner = table.what, "account" if table.what == "ledger" else "user"
+    table.require(("time",) if what == "ledger" else ("coin", "time"))
+    ms, names = table.known_ms(), account_names(table.frame, account) or list(bounds)
+    if not table.has(owner) and len(names) != 1:
+        raise ValueError(
+            f"{what}: the frame has no column {owner}, and the values are of {len(bounds)} "
+            "accounts. Pass account="
+        )
+    owners = Names(np.zeros(len(table), dtype=np.int64), names)
+    if table.has(owner):
+        owners = table.text(owner)
+    ends = [bounds.get(name, (_LATER, -_LATER)) for name in owners.values]
+    after, until = np.array(ends, np.int64).reshape(-1, 2)[owners.codes].T
+    rows = np.flatnonzero((ms > after) & (ms <= until))
+    texts = {"coin": table.text("coin").texts(rows)} if table.has("coin") else {}
+    kept = table.frame.iloc[rows].reset_index(drop=True)
+    return kept.assign(**texts, **{owner: owners.texts(rows)}, time=utc_times(ms[rows]))
 
 
-def _spot_cash(fills: pd.DataFrame) -> Floats:
+def _spot_cash(fills: Fills) -> Floats:
     """Return the USDC that each fill would bring to the spot wallet, less its fee in USDC.
 
     Splits and merges of outcome tokens move USD, swaps do not (docs/live_service.md, section 7).
     Markets with another quote token move no USDC (section 6). The result is NaN if the cash of a
     fill is not known.
     """
-    prepared = Fills(fills)
-    table, coins = prepared.table, prepared.table.text("coin")
+    table, coins = fills.table, fills.table.text("coin")
     if not all(map(table.has, ("side", "px", "sz", "fee"))):
         return np.full(len(fills), np.nan)
-    in_usdc = prepared.money.tokens.facts(CASH.__contains__)
+    in_usdc = fills.money.tokens.facts(CASH.__contains__)
     others = {coins.values[code] for code in coins.codes[~in_usdc]}
-    counts = ~coins.facts(others.__contains__) & ~prepared.roles.swap
+    counts = ~coins.facts(others.__contains__) & ~fills.roles.swap
     notional = table.number("px") * table.number("sz")
     # ASSUMED: The exchange truncates the proceeds of a dust conversion (trade id 0) to eight
     # decimals.
     notional -= np.where(table.number("tid", np.nan) == 0, notional % 1e-8, 0.0)
-    paid = np.where(prepared.tokens.facts(CASH.__contains__), filled(table.number("fee")), 0.0)
+    paid = np.where(fills.tokens.facts(CASH.__contains__), filled(table.number("fee")), 0.0)
     return np.where(counts, -read_signs(table.text("side")) * notional - paid, 0.0)
 
 
-def _find_causes(
-    perps: pd.DataFrame,
-    spots: pd.DataFrame,
-    traded: pd.DataFrame,
-    moved: pd.DataFrame | None,
+def _sum_tables(
+    rows: Mapping[str, pd.DataFrame],
     begun: pd.DataFrame | None,
     ended: pd.DataFrame | None,
     modes: pd.Series,
-) -> dict[str, dict[str, str]]:
-    """Return the possible causes of a residual by account and column, the first one first."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for user, coin in sorted(
-        place for place in _broken_coins(perps, begun, ended) if place[0] in modes.index
-    ):
-        late = found[user].get("history_late")
-        found[user]["history_late"] = f"{late}, {coin}" if late else f"fills missing of {coin}"
-    for user, covers in zip(traded["user"], traded["covers"], strict=True):
-        if "funding (" in covers:
-            found[user]["funding_missing"] = "funding (" + covers.split("funding (")[1]
-    counts = [traded.set_index("user")[["missing_amounts", "unpriced_fees"]].sum(axis=1)]
-    silent = spots.reindex(columns=["side", "px", "sz", "fee"]).isna().any(axis=1)
-    if silent.any():
-        users = spots.loc[silent, "user"]
-        counts.append(users[users.map(modes) >= UNIFIED].value_counts())
-    if moved is not None:
-        counts.append(moved.set_index("account")["unknown"])
-    for user, count in pd.concat(counts).groupby(level=0).sum().items():
-        if count:
-            events = count_text(int(count), "fill, fee or flow", "fills, fees or flows")
-            found[str(user)]["not_priced"] = f"{events} without an amount in USD"
-    return found
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the parts of the change by account, and texts of possible causes of a residual.
+
+    A part is 0 without rows, and missing if its table is. The first cause applies.
+    """
+    users = modes.index
+    sums, counts, texts = [pd.DataFrame(index=users)], list[pd.Series](), dict[str, pd.Series]()
+    if begun is not None and ended is not None:
+        gain, had = (
+            held.groupby("user")[["unrealized_pnl"]].sum(skipna=False).reindex(users, fill_value=0)
+            for held in (ended, begun)
+        )
+        sums.append((gain - had).set_axis(["unrealised"], axis="columns"))
+    if "funding" in rows:
+        paid = funding_sums(rows["funding"], "user").set_index("user")
+        sums.append(paid[["net"]].set_axis(["funding"], axis="columns"))
+    if "ledger" in rows:
+        flows = ledger_sums(rows["ledger"], "account").set_index("account")
+        sums.append(flows[["perp", "spot_usdc"]].set_axis(["ledger", "spot_usdc"], axis="columns"))
+        counts.append(flows["unknown"])
+    if "fills" in rows:
+        is_spot = rows["fills"]["coin"].str.contains(NOT_PERP, na=False).astype(bool)
+        perps, spots = (rows["fills"][kept].reset_index(drop=True) for kept in (~is_spot, is_spot))
+        traded = compute_attribution(perps, rows.get("funding"), None, "user").set_index("user")
+        sums += [traded[[*FILL_PARTS]], spots.groupby("user")[["spot_cash"]].sum(skipna=False)]
+        silent = spots.reindex(columns=["side", "px", "sz", "fee"]).isna().any(axis="columns")
+        silent &= spots["user"].map(modes) >= UNIFIED
+        counts += [silent.groupby(spots["user"]).sum()]
+        counts += [traded["missing_amounts"], traded["unpriced_fees"]]
+        count = pd.concat(counts).groupby(level=0).sum()
+        events = "fill, fee or flow", "fills, fees or flows"
+        texts = {
+            "history_late": "fills missing of " + _broken_coins(perps, begun, ended),
+            "funding_missing": traded["covers"].str.extract(r"(funding \(.*)", expand=False),
+            "not_priced": count[count > 0].map(
+                lambda number: f"{count_text(int(number), *events)} without an amount in USD"
+            ),
+        }
+    parts = pd.concat([part.reindex(users, fill_value=0.0) for part in sums], axis="columns")
+    parts = parts.reindex(columns=[*PARTS, "spot_usdc"]).astype("float64")
+    cash = parts["spot_cash"] + parts.pop("spot_usdc")
+    parts["spot_cash"] = cash.where(modes >= UNIFIED, 0.0)
+    return parts, pd.DataFrame(texts, users, [*CAUSES[:-1]]).astype("str").fillna("")
 
 
 def _broken_coins(
     perps: pd.DataFrame, begun: pd.DataFrame | None, ended: pd.DataFrame | None
-) -> set[tuple[str, str]]:
-    """Return users and coins whose fills do not connect the first positions with the last ones."""
-    if any(name not in perps.columns for name in _POSITIONS):
-        return set()
-    kept = [name for name in ("user", *_POSITIONS, "tx_index") if name in perps.columns]
-    silent = perps[list(_POSITIONS)].isna().any(axis="columns")
+) -> pd.Series:
+    """Return the coins whose fills do not connect the first positions with the last ones, by user.
+
+    They are not known if the fills do not state positions.
+    """
+    if any(name not in perps for name in _POSITIONS):
+        return pd.Series(dtype="str")
+    fills = perps.filter(["user", *_POSITIONS, "tx_index"])
+    silent = perps[[*_POSITIONS]].isna().any(axis="columns")
     # Positions do not depend on prices, so fills without a price are used, too.
-    steps = Fills(perps.loc[~silent, kept]).steps
-    first, chains = steps.first, pd.Series(steps.places())
-    before, after = (
-        pd.Series(dtype="float64") if held is None or held.empty else held["szi"].dropna()
-        for held in (begun, ended)
-    )
+    stated = Fills(fills[~silent])
+    steps = stated.steps
     start, end = steps.start / steps.scale, steps.end / steps.scale
-    known, since = (np.append(0, each[:-1])[: len(steps)] for each in (end, steps.ms))
-    known[first] = before.reindex(chains.index, fill_value=np.nan if begun is None else 0.0)
-    since[first] = 0
-    last = before.index.union(after.index).union(chains.index)
-    ends = pd.Series(end[steps.last], chains.index)
-    ends = ends.combine_first(before).reindex(last, fill_value=0.0)
-    until = pd.Series(steps.ms[steps.last], chains.index).reindex(last, fill_value=0)
-    # A fill without a position leaves the position after it unknown.
-    unknown = perps.loc[silent, ["user", "coin"]].itertuples(index=False, name=None)
-    for place, ms in zip(unknown, Table(perps[silent], "fills", "none").ms(), strict=True):
-        known[(steps.chain == chains.get(place, -1)) & (since <= ms) & (ms <= steps.ms)] = np.nan
-        if place in ends.index and until[place] <= ms:
-            ends[place] = np.nan
-    broken = set(chains.index[np.unique(steps.chain[_differ(known, start)])])
-    if ended is not None and begun is not None:
-        broken |= set(last[_differ(ends, after.reindex(last, fill_value=0.0))])
-    return broken
+    rows = [
+        pd.DataFrame({"ms": steps.ms, "start": start, "end": end}).assign(
+            **owner_columns(stated, np.arange(len(steps)))
+        ),
+        fills.loc[silent, ["user", "coin"]].assign(ms=Table(fills[silent], "fills", "none").ms()),
+    ]
+    ended = None if begun is None else ended
+    for held, name, ms in ((begun, "end", -_LATER), (ended, "start", _LATER)):
+        if held is not None:
+            rows.append(held["szi"].rename(name).reset_index().assign(ms=ms))
+    key = ["user", "coin"]
+    table = pd.concat([rows[0], *(each for each in rows[1:] if len(each))], ignore_index=True)
+    table = table.sort_values([*key, "ms"], ignore_index=True)
+    # A fill without a position leaves the positions of its time unknown.
+    unknown = table[["start", "end"]].isna().all(axis="columns")
+    unknown = unknown.groupby([table[name] for name in (*key, "ms")]).transform("any")
+    table[["start", "end"]] = table[["start", "end"]].mask(unknown)
+    # Without a row of a position, an account had none.
+    nothing, none_left = (np.nan if held is None else 0.0 for held in (begun, ended))
+    coins = table.groupby(key)
+    before = coins["end"].shift(fill_value=nothing)
+    after = coins["start"].shift(-1, fill_value=none_left)
+    is_broken = _differ(before, table["start"]) | _differ(table["end"], after)
+    return table.loc[is_broken, key].drop_duplicates().groupby("user")["coin"].agg(", ".join)
 
 
-def _differ(known: Floats | pd.Series, stated: Floats | pd.Series) -> Flags:
+def _differ(known: pd.Series, stated: pd.Series) -> Flags:
     """Return which known sizes are not the stated ones."""
-    return np.asarray(~np.isclose(known, stated, rtol=1e-12, atol=1e-9) & ~np.isnan(known))
+    is_same = np.isclose(known, stated, rtol=1e-12, atol=1e-9)
+    return np.asarray(~is_same & known.notna() & stated.notna())

@@ -313,6 +313,7 @@ def read_values(given: Any, what: str, at: Any = None) -> tuple[pd.DataFrame, pd
         stated = Table(positions, f"{what}[1]", "positions")
         amounts = ("szi", "unrealized_pnl")
         held = stated.columns(("user", "coin", amounts[1]), (amounts[0], "time", "dex"), amounts)
+        stated.require_values(("user", "coin"))
         held = distinct_rows(held, ("user", "coin"), stated.what).set_index(["user", "coin"])
         held = held.reindex(columns=[*amounts])
         # The state of such an account does not have its collateral.
