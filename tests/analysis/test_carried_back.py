@@ -203,7 +203,7 @@ def test_errors_of_carried_back():
     table = [
         *((unknown("fills", name), f"fills: column {name} is missing in 1 of 2 rows")
           for name in ("px", "sz", "closed_pnl", "fee")),
-        *((unknown(name, "time"), f"{name}: column time has 1 missing value")
+        *((unknown(name, "time"), f"{name}: column time is missing in 1 ")
           for name in ("fills", "ledger")),
         (unknown("accounts", "account_value"), "account_value"),
         (unknown("positions", "unrealized_pnl"), "unrealized_pnl"),

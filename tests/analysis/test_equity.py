@@ -247,7 +247,7 @@ def test_errors_of_equity():
             "fills: column px",
         ),
         (lambda: equity(rows.assign(closed_pnl=NAN)), "fills: column closed_pnl"),
-        (lambda: equity(late), "time has 6 missing values"),
+        (lambda: equity(late), "time is missing in 6 of"),
         (marked(marks().assign(time=pd.NaT)), "marks: "),
     ]
     assert wrong_errors((call, MissingColumns, named) for call, named in table) == []
@@ -334,7 +334,7 @@ def test_errors_of_drawdown():
     late = curves()
     late["time"] = late["time"].where(late.index != 3)
     table = [
-        (lambda: drawdown(late), "time has 1 missing value in 10 rows"),
+        (lambda: drawdown(late), "time is missing in 1 of 10 rows"),
         (lambda: drawdown(pd.DataFrame()), "curve: the frame lacks the columns time, pnl"),
         (lambda: drawdown(curves().drop(columns="time")), "lacks the column time"),
         (lambda: drawdown(curves().drop(columns="pnl")), "lacks the column pnl"),

@@ -285,7 +285,7 @@ def test_wrong_times_are_named():
     for helper in (sheet, skill):
         with pytest.raises(ValueError, match="2025-09-01"):
             helper(doubled)
-        with pytest.raises(MissingColumns, match="column time has 3 missing"):
+        with pytest.raises(MissingColumns, match="column time is missing in 3 of 3"):
             helper(rows.assign(time=pd.NaT))
         with pytest.raises(MissingColumns, match="return_ is infinite in 1 row"):
             helper(rows.assign(return_=[0.01, np.inf, 0.0]))

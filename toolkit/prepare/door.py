@@ -247,16 +247,15 @@ class Table:
                 plain = pa.array(column.map(str, na_action="ignore"), from_pandas=True)
             if isinstance(plain, pa.ChunkedArray):
                 plain = plain.combine_chunks()
-            letters = np.zeros(0, dtype=np.uint8)
+            ends = np.zeros(2, dtype=np.int64)
             if plain.type == _TEXT and not plain.null_count and len(plain):
-                _, ends, data = plain.buffers()
-                ends = np.frombuffer(ends, np.int64)[plain.offset : plain.offset + len(plain) + 1]
-                if ends[-1] - ends[0] == len(plain) and (ends[1:] - ends[:-1] == 1).all():
-                    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-            if len(letters):  # as of sides: they would take the most time of all in a dictionary
-                used = np.flatnonzero(np.bincount(letters))
-                known = list(map(chr, used.tolist()))
-                codes = (np.cumsum(np.bincount(letters) > 0) - 1)[letters]
+                _, places, data = plain.buffers()
+                ends = np.frombuffer(places, np.int64)[plain.offset :][: len(plain) + 1]
+            if ends[-1] - ends[0] == len(plain) > 0 and (np.diff(ends) == 1).all():
+                # Single letters, as of sides: they would take the most time in a dictionary.
+                letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+                used = np.bincount(letters) > 0
+                known, codes = [*map(chr, np.flatnonzero(used))], (np.cumsum(used) - 1)[letters]
             else:
                 encoded = plain.dictionary_encode()
                 known = encoded.dictionary.to_pylist()
@@ -334,11 +333,7 @@ class Table:
     def known_ms(self, name: str = "time") -> Ints:
         """Return a column of times in milliseconds; raise `MissingColumns` if some are missing."""
         ms = self.ms(name)
-        if missing := int((ms == NO_TIME).sum()):
-            raise MissingColumns(
-                f"{self.what}: column {name} has {count_text(missing, 'missing value')} in "
-                f"{count_text(len(self), 'row')}. Fill the times in, or remove these rows"
-            )
+        self.require_values([name])
         return ms
 
     def is_blank(self, name: str) -> bool:

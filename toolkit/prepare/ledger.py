@@ -6,8 +6,7 @@ type has a fee and the fee is missing. Such rows are counted and never taken as 
 """
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,13 +17,9 @@ from toolkit.prepare.door import Names, Table
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import Owners, account_names, is_owned
 
-PerpDirection = Literal["in", "out", "joins", "leaves", "leads", "class", "party", "send", "none"]
-WalletDirection = Literal["in", "out", "class", "party", "send", "stakes", "lends", "none"]
-Meaning = Literal["outside", "inside", "income", "vault", "kept"]
-
 
 class FlowRule(NamedTuple):
-    """How rows of one type count: their directions, and the column of their amount in USD.
+    """How rows of one type count: their directions, and the column of their amount.
 
     - ``perp``: the direction for the perp account, over all its dexes
     - ``wallet``: the direction for the spot wallet; that of a class transfer is the opposite
@@ -33,10 +28,10 @@ class FlowRule(NamedTuple):
       or tokens that are staked, lent or borrowed (kept)
     """
 
-    perp: PerpDirection
-    wallet: WalletDirection = "none"
+    perp: str
+    wallet: str = "none"
     amount: str = "usdc"
-    means: Meaning = "outside"
+    means: str = "outside"
 
 
 # ASSUMED: The amount of a withdrawal, internal transfer, send or vault creation does not include
@@ -56,7 +51,7 @@ RULES: Final[Mapping[str, FlowRule]] = {
     "perpDexClassTransfer": FlowRule("class", "class", "amount", "inside"),
     "internalTransfer": FlowRule("party"),
     "subAccountTransfer": FlowRule("party"),
-    "spotTransfer": FlowRule("none", "party"),
+    "spotTransfer": FlowRule("none", "party", "amount"),
     "send": FlowRule("send", "send", "amount"),
     "liquidation": FlowRule("none", means="inside"),
     "vaultCreate": FlowRule("joins", means="vault"),
@@ -64,12 +59,12 @@ RULES: Final[Mapping[str, FlowRule]] = {
     "vaultDistribution": FlowRule("leaves", means="vault"),
     "vaultWithdraw": FlowRule("leaves", amount="net_withdrawn_usd", means="vault"),
     "vaultLeaderCommission": FlowRule("leads", means="income"),
-    "rewardsClaim": FlowRule("none", "in", means="income"),
-    "spotGenesis": FlowRule("none", "in", means="income"),
-    "deployGasAuction": FlowRule("none", "out", means="income"),
-    "accountActivationGas": FlowRule("none", "out", means="income"),
-    "cStakingTransfer": FlowRule("none", "stakes", means="kept"),
-    "borrowLend": FlowRule("none", "lends", means="kept"),
+    "rewardsClaim": FlowRule("none", "in", "amount", "income"),
+    "spotGenesis": FlowRule("none", "in", "amount", "income"),
+    "deployGasAuction": FlowRule("none", "out", "amount", "income"),
+    "accountActivationGas": FlowRule("none", "out", "amount", "income"),
+    "cStakingTransfer": FlowRule("none", "stakes", "amount", "kept"),
+    "borrowLend": FlowRule("none", "lends", "amount", "kept"),
     "activateDexAbstraction": FlowRule("none", means="inside"),
 }
 
@@ -98,32 +93,75 @@ class Movements:
     def __init__(self, table: Table, account: Names) -> None:
         self.table, self.types = table, table.text("type")
         self.account = account.renamed(str.lower)
-        means = {name: rule.means for name, rule in RULES.items()}
-        self.means = self.types.facts(lambda name: means.get(name, ""))
-        self.usdc, self.amount = table.number("usdc", np.nan), table.number("amount", np.nan)
-        self.user, self.receiver = self._is_owner("user"), self._is_owner("destination")
-        self.from_spot, self.to_spot = (
+        self.means = self.types.facts(lambda name: RULES[name].means if name in RULES else "")
+        user, receiver, vault = map(self._is_owner, ("user", "destination", "vault"))
+        from_spot, to_spot = (
             table.text(name, blank=True).facts("spot".__eq__)
             for name in ("source_dex", "destination_dex")
         )
-        self.to_perp = self._flag_sign("to_perp")
-        self.fee = self._stated_fee("fee")
-        # The token of a row, and that of its fee.
-        stated, self.fee_token = (table.text(n, blank=True) for n in ("token", "fee_token"))
-        self.token = stated.renamed(lambda name: name or "USDC")
-        self.is_cash, self.fee_in_cash = (
-            each.facts(CASH.__contains__) for each in (stated, self.fee_token)
-        )
-        self.fee_in_token = self.fee_token.among(self.token) == self.token.codes
         # Collateral tokens count at par if the row states no value.
-        worth = table.number("usdc_value", np.nan)
-        at_par = self.is_cash | (stated.facts(COLLATERAL.__contains__) & np.isnan(worth))
-        self.worth = np.where(at_par, self.amount, worth)
+        stated, fee_token = (table.text(name, blank=True) for name in ("token", "fee_token"))
+        self.token = stated.renamed(lambda name: name or "USDC")
+        is_cash, fee_in_cash = (each.facts(CASH.__contains__) for each in (stated, fee_token))
+        fee_in_token = fee_token.among(self.token) == self.token.codes
+        amount, worth = table.number("amount", np.nan), table.number("usdc_value", np.nan)
+        at_par = is_cash | (stated.facts(COLLATERAL.__contains__) & np.isnan(worth))
+        worth = np.where(at_par, amount, worth)
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.price = np.where(at_par, 1.0, worth / self.amount)
-        self.perp = self._read_perp()
-        self.spot, usd, self.cash_fee = self._read_wallet()
-        self.usd = self.perp + usd - self.cash_fee
+            price = np.where(at_par, 1.0, worth / amount)
+        amounts = {
+            "usdc": table.number("usdc", np.nan),
+            "amount": worth,
+            "net_withdrawn_usd": table.number("net_withdrawn_usd", np.nan),
+        }
+        to_perp, fee = self._flag_sign("to_perp"), self._stated_fee("fee")
+        # A vault's own ledger has the commission of its leader, which withdrawals have paid.
+        is_paid_out = ~user & table.text("user", blank=True).facts(bool)
+        sender, sign = user & ~from_spot, 1.0 * (receiver & ~to_spot)
+        signs = {
+            "in": 1.0,
+            "out": -1.0,
+            "none": 0.0,
+            "class": to_perp,
+            "party": np.where(user | receiver, 1.0 * receiver - user, np.nan),
+            "send": np.where(user | receiver, sign - sender, np.nan),
+            # A vault's own ledger has the rows of its followers.
+            "joins": np.where(vault, 1.0, -1.0),
+            "leaves": np.where(vault, -1.0, 1.0),
+            "leads": np.where(is_paid_out, 0.0, 1.0),
+        }
+        sign = self._choose("perp", signs)
+        # The sender pays the fee, and a vault the commission.
+        pays = self._choose("perp", {"party": user, "send": sender}, 0.0) > 0
+        cost = np.where((pays | (sign < 0)) & fee_in_cash, fee, 0.0)
+        cost = np.where(pays & fee_in_token & ~is_cash, _product(fee, price), cost)
+        is_left = self._choose("perp", {"leaves": vault}, 0.0) > 0
+        cost = np.where(is_left, self._stated_fee("commission"), cost)
+        self.perp = _product(sign, self._choose("amount", amounts)) - cost
+        # The spot wallet.
+        operation = table.text("operation", blank=True)
+        has_interest = operation.facts(_WITH_INTEREST.__contains__)
+        interest = np.where(has_interest, np.nan_to_num(table.number("interest_amount", 0.0)), 0.0)
+        sender, sign = user & from_spot, 1.0 * (receiver & to_spot)
+        signs |= {
+            "class": -to_perp,
+            "send": np.where(user | receiver, sign - sender, np.nan),
+            "stakes": -self._flag_sign("is_deposit"),
+            "lends": operation.facts(lambda name: _OPERATIONS.get(name, np.nan)),
+        }
+        amounts["amount"] = amount + interest
+        moved = _product(self._choose("wallet", signs), self._choose("amount", amounts))
+        pays = self._choose("wallet", {"party": user, "send": sender}, 0.0) > 0
+        is_usdc, is_native = (self.token.facts(name.__eq__) for name in ("USDC", _NATIVE))
+        native = np.nan_to_num(table.number("native_token_fee", 0.0)) * pays
+        token_fee = np.where(pays & (fee_in_token | (fee_in_cash & is_usdc)), fee, 0.0)
+        token_fee += np.where(is_native, native, 0.0)
+        self.spot = moved - token_fee
+        usd = _product(np.sign(moved), worth) - _product(token_fee, price)
+        usd = np.where(~is_native & (native > 0), np.nan, usd)
+        beside = pays & ~is_cash & fee_token.facts("USDC".__eq__)
+        self.cash_fee = np.where(beside, fee, 0.0)
+        self.usd = self.perp + np.where(is_usdc, self.spot, usd) - self.cash_fee
 
     def _is_owner(self, party: str) -> Flags:
         """Return whether a column has the account of the row."""
@@ -132,9 +170,9 @@ class Movements:
         return np.asarray(is_same & parties.facts(bool))
 
     def _flag_sign(self, name: str) -> Floats:
-        """Return 1 for a flag, -1 for its opposite, 0 if it is missing."""
+        """Return 1 for a flag, -1 for its opposite, NaN if it is missing."""
         value, known = self.table.flag(name)
-        return np.where(known, np.where(value, 1.0, -1.0), 0.0)
+        return np.where(known, np.where(value, 1.0, -1.0), np.nan)
 
     def _stated_fee(self, name: str) -> Floats:
         """Return a fee: 0 for types without it, and NaN if a type has it and the row does not."""
@@ -142,69 +180,14 @@ class Movements:
         fee = self.table.number(name, 0.0)
         return np.where(np.isnan(fee) & ~has_fee, 0.0, fee)
 
-    def _moves(self, column: str, *ways: str) -> Flags:
-        """Return which types have one of several values in a column of their rule."""
-        chosen = {name for name, rule in RULES.items() if getattr(rule, column) in ways}
-        made: Flags = self.types.facts(chosen.__contains__)
-        return made
-
-    def _read_perp(self) -> Floats:
-        """Return the movement of the perp account, in USD."""
-        moves, vault = partial(self._moves, "perp"), self._is_owner("vault")
-        party, send, leaves = moves("party"), moves("send"), moves("leaves")
-        sender = self.user & (party | (send & ~self.from_spot))
-        receiver = self.receiver & (party | (send & ~self.to_spot))
-        # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
-        pooled = np.where(vault, 1.0, -1.0) * (moves("joins") * 1.0 - leaves)
-        # A vault's own ledger has the commission of its leader, which withdrawals have paid.
-        paid_out = moves("leads") & ~self.user & self.table.text("user", blank=True).facts(bool)
-        sign = pooled + (moves("in", "leads") & ~paid_out) - moves("out") - sender + receiver
-        sign += np.where(moves("class"), self.to_perp, 0.0)
-        usd = np.where(self._moves("amount", "amount"), self.worth, self.usdc)
-        withdrawn = self.table.number("net_withdrawn_usd", np.nan)
-        usd = np.where(self._moves("amount", "net_withdrawn_usd"), withdrawn, usd)
-        pays = sender | moves("out") | ((pooled < 0) & ~vault) | (moves("class") & (sign < 0))
-        cost = np.where(pays & self.fee_in_cash, self.fee, 0.0)
-        in_token = sender & send & self.fee_in_token & ~self.is_cash
-        cost = np.where(in_token, _product(self.fee, self.price), cost)
-        cost = np.where(leaves & vault, self._stated_fee("commission"), cost)
-        known = moves("in", "out", "joins", "leaves", "leads", "none")
-        known |= moves("class") & (self.to_perp != 0)
-        known |= moves("party", "send") & (self.user | self.receiver)
-        return np.where(known, _product(sign, usd) - cost, np.nan)
-
-    def _read_wallet(self) -> tuple[Floats, Floats, Floats]:
-        """Return the movement of the spot wallet: tokens, their USD, and a fee in USDC beside."""
-        moves, table = partial(self._moves, "wallet"), self.table
-        party, send, lends = moves("party"), moves("send"), moves("lends")
-        sender = self.user & (party | (send & self.from_spot))
-        receiver = self.receiver & (party | (send & self.to_spot))
-        operation, deposit = table.text("operation", blank=True), self._flag_sign("is_deposit")
-        lent = operation.facts(lambda name: _OPERATIONS.get(name, 0.0))
-        sign = moves("in") * 1.0 - moves("out") - sender + receiver
-        sign -= np.where(moves("class"), self.to_perp, 0.0) + np.where(moves("stakes"), deposit, 0)
-        sign += np.where(lends, lent, 0.0)
-        by_class = self.types.facts("accountClassTransfer".__eq__)
-        amount = np.where(by_class, self.usdc, self.amount)
-        has_interest = lends & operation.facts(_WITH_INTEREST.__contains__)
-        interest = np.nan_to_num(table.number("interest_amount", 0.0))
-        moved = _product(sign, amount + np.where(has_interest, interest, 0.0))
-        is_usdc, is_native = (self.token.facts(name.__eq__) for name in ("USDC", _NATIVE))
-        in_token = self.fee_in_token | (self.fee_in_cash & is_usdc)
-        fee = np.where(sender & in_token, self.fee, 0.0)
-        native = np.nan_to_num(table.number("native_token_fee", 0.0))
-        fee += np.where(sender & is_native, native, 0.0)
-        other_fee = sender & ~self.is_cash & self.fee_token.facts("USDC".__eq__)
-        known = self.types.facts(RULES.__contains__)
-        known &= ~moves("class") | (self.to_perp != 0)
-        known &= ~moves("party", "send") | self.user | self.receiver
-        known &= ~moves("stakes") | (deposit != 0)
-        known &= ~lends | (lent != 0)
-        spot = np.where(known, moved - fee, np.nan)
-        usd = _product(np.sign(moved), self.worth) - _product(fee, self.price)
-        usd = np.where(sender & ~is_native & (native > 0), np.nan, usd)
-        usd = np.where(known, np.where(is_usdc, spot, usd), np.nan)
-        return spot, usd, np.where(other_fee, self.fee, 0.0)
+    def _choose(self, column: str, values: Mapping[str, Any], other: float = np.nan) -> Floats:
+        """Return the value for what each row's rule has in a column; `other` if there is none."""
+        places = {name: place for place, name in enumerate(values)}
+        rules = {
+            name: places.get(getattr(rule, column), len(places)) for name, rule in RULES.items()
+        }
+        place = self.types.facts(lambda name: rules.get(name, len(places)))
+        return np.choose(place, [*values.values(), np.full(len(place), other)])
 
 
 def own_ledger(
@@ -217,9 +200,7 @@ def own_ledger(
     """
     ledger.require(("time", "type"))
     names, has_column = account_names(ledger.frame, account), ledger.has("account")
-    is_one = len(names) == 1
-    by_name = is_one and (account is not None or owners is not None or not has_column)
-    kept = np.ones(len(ledger), dtype=bool)
+    is_one, kept = len(names) == 1, np.ones(len(ledger), dtype=bool)
     if owners is not None:
         kept = is_owned(ledger, "account", owners)
         if account is None and is_one and len(owners.names) == 1 and names != [*owners.names]:
@@ -232,9 +213,9 @@ def own_ledger(
     elif account is not None and has_column:
         kept = ledger.text("account").facts(names[0].__eq__)
     table = ledger if kept.all() else Table(ledger.frame[kept], "ledger", "none")
-    accounts = Names(np.zeros(len(table), dtype=np.int64), names if by_name else [""])
-    if has_column and not by_name:
-        accounts = table.text("account")
+    accounts = table.text("account", blank=True)
+    if is_one and (account is not None or owners is not None or not has_column):
+        accounts = Names(np.zeros(len(table), dtype=np.int64), names)
     return Movements(table, accounts)
 
 

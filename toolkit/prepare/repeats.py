@@ -85,10 +85,9 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
         return native
     # Without attrs, which pandas copies at each step.
     plain = pd.DataFrame(native, copy=False)
+    names = [name for name in f"{needed} {also or ''}".split() if name in plain.columns]
     if also is None:
         names = [name for name in plain.columns if not _is_nested(plain[name])]
-    else:
-        names = [*needed.split(), *(name for name in also.split() if name in plain.columns)]
     rows = np.arange(len(native))
     if record == "ledger":
         hashes = plain["hash"]
@@ -97,7 +96,17 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
     for compared in ([["tid"]] if record == "fills" else []) + [names]:
         keys = np.zeros(len(native), dtype=np.int64)
         for name in compared:
-            if (bits := _number_bits(plain[name])) is None:
+            column = plain[name]
+            if hasattr(column.array, "asi8"):
+                bits = column.array.asi8
+            elif (dtype := column.dtype).kind in "fiu":
+                is_plain = isinstance(dtype, np.dtype)
+                number = (
+                    column.to_numpy() if is_plain else column.to_numpy(np.float64, na_value=0.0)
+                )
+                # Equal numbers have equal bits; those of 0 are 0.
+                bits = np.add(number, 0.0, dtype=np.float64).view(np.int64)
+            else:
                 continue
             rows = rows[bits[rows] != 0] if compared == ["tid"] else rows
             keys ^= bits
@@ -108,29 +117,32 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
         if not len(again):
             return native
         rows = rows[np.isin(keys[rows], again)]
-    suspect = np.zeros(len(native), dtype=bool)
-    suspect[rows] = True
-    found = plain.loc[suspect, names].reset_index(drop=True)
-    owners = [name for name in ACCOUNT if name in names]
-    for name in owners:
-        found[name] = found[name].astype("str").str.lower()
+    return _drop_equal_rows(native, plain[names].iloc[rows], rows, record, what or record)
+
+
+def _drop_equal_rows(
+    native: pd.DataFrame, suspects: pd.DataFrame, rows: Ints, record: str, what: str
+) -> pd.DataFrame:
+    """Return a frame without suspects that repeat another one; `rows` are their places."""
+    owners = [name for name in ACCOUNT if name in suspects]
+    found = suspects.reset_index(drop=True)
+    found = found.assign(**{name: found[name].astype("str").str.lower() for name in owners})
     repeats = found.duplicated().to_numpy()
     # A fill without a value in the column of the account may be a copy.
     for owner in owners[: record == "fills"]:
         is_unnamed = found[owner].isna().to_numpy()
         named_first = found.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
         repeats = repeats | (is_unnamed & named_first.duplicated().sort_index().to_numpy())
-    suspect[suspect] = repeats
-    if not (count := int(suspect.sum())):
+    if not (count := int(repeats.sum())):
         return native
-    listed = ", ".join(names) if len(names) <= 8 else "all columns"
+    listed = ", ".join(map(str, suspects)) if suspects.shape[1] <= 8 else "all columns"
     warn_caller(
-        f"{what or record}: {count:,} of {len(native):,} rows "
+        f"{what}: {count:,} of {len(native):,} rows "
         f"{'repeats' if count == 1 else 'repeat'} another row (the same {listed}). Each event "
         "is counted once",
         RepeatedRows,
     )
-    kept = native[~suspect]
+    kept = native.iloc[np.delete(np.arange(len(native)), rows[repeats])]
     facts = native.attrs.get("toolkit")
     if isinstance(facts, Mapping) and facts.get("rows") == len(native):
         # The frame is as complete as before: it lost only repeated rows.
@@ -143,18 +155,3 @@ def _is_nested(column: pd.Series) -> bool:
     if isinstance(dtype, pd.ArrowDtype):
         return bool(pa.types.is_nested(dtype.pyarrow_dtype))
     return bool(dtype.kind == "O" and infer_dtype(column) == "mixed")
-
-
-def _number_bits(column: pd.Series) -> Ints | None:
-    """Return an integer for each value, equal for equal values, 0 if missing; None for texts."""
-    kind = column.dtype.kind
-    if kind == "M" and hasattr(column.array, "asi8"):
-        return np.asarray(column.array.asi8)
-    is_plain = isinstance(column.dtype, np.dtype)
-    if kind == "f":
-        floats = column.to_numpy() if is_plain else column.to_numpy(np.float64, na_value=0.0)
-        return (floats.astype(np.float64) + 0.0).view(np.int64)  # -0.0 becomes 0.0
-    if kind not in "iu":
-        return None
-    whole = column.to_numpy() if is_plain else column.to_numpy(np.int64, na_value=0)
-    return whole.astype(np.int64, copy=False)

@@ -15,7 +15,6 @@ Positions are whole numbers of a unit of their chain, so that they compare exact
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -170,10 +169,9 @@ def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints:
     breaks = _breaks(chain, start[place], end[place])
     left = np.flatnonzero((high - low > 1) & np.logical_or.reduceat(breaks, low)).tolist()
     # Sort each other tie, and the next one if the position before it has changed.
-    heapify(left)
-    done = -1
+    left, done = left[::-1], -1
     while left:
-        number = heappop(left)
+        number = left.pop()
         begin, stop = int(low[number]), int(high[number])
         if number == done or stop - begin == 1:
             continue
@@ -188,7 +186,7 @@ def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints:
         steps = sort_tie(edges, before, following)
         place[begin:stop] = rows[steps]
         if has_next and edges[steps[-1]][1] != edges[-1][1]:
-            heappush(left, number + 1)
+            left.append(number + 1)
     return place
 
 
