@@ -2,12 +2,9 @@
 
 from toolkit.client.budget import RequestCounts
 from toolkit.client.connection import connect, find_cache_folder, open_session
-from toolkit.client.session import RawAnswer, Session, current_session, forget, use
-from toolkit.client.session_recipe import Recipe
-from toolkit.errors import LimitWarning
+from toolkit.client.session import RawAnswer, Recipe, Session, current_session, forget, use
 
 __all__ = [
-    "LimitWarning",
     "RawAnswer",
     "Recipe",
     "RequestCounts",

@@ -19,13 +19,14 @@ import time
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from toolkit.contract.operations import CallLimit, Operation
+from toolkit.contract.operations import Operation
 from toolkit.display import count_text
 from toolkit.errors import BudgetSpent, Incomplete, LimitWarning, warn_caller
 
@@ -47,9 +48,6 @@ CREATE TABLE IF NOT EXISTS requests (name TEXT PRIMARY KEY, stamp INTEGER, point
 CREATE INDEX IF NOT EXISTS requests_by_stamp ON requests (stamp);
 """
 _ADD: Final = "INSERT INTO requests VALUES (?, ?, ?)"
-_ANSWER: Final = "UPDATE requests SET stamp = ? WHERE name = ?"
-_SETTLE: Final = "UPDATE requests SET points = ? WHERE name = ?"
-_RELEASE: Final = "DELETE FROM requests WHERE name = ?"
 
 
 @dataclass(eq=False, slots=True)
@@ -157,14 +155,12 @@ class QuotaWindow:
             rows = file.execute("SELECT stamp, points FROM requests ORDER BY stamp").fetchall()
             excess = sum(spent for _, spent in rows) + points - self.quota
             if excess > 0:
-                for stamp, spent in rows:  # the earliest requests leave the window first
-                    pause = stamp + window + 1 - now
-                    excess -= spent
-                    if excess <= 0:
-                        break
+                # The earliest requests leave the window first.
+                leaving = zip(rows, accumulate(spent for _, spent in rows), strict=True)
+                stamp = next(stamp for (stamp, _), gone in leaving if gone >= excess)
                 # An answer to a request on its way frees its points a window from now at the
                 # earliest.
-                return min(pause, window) / 1_000, ""
+                return min(stamp + window + 1 - now, window) / 1_000, ""
             name = uuid.uuid4().hex
             file.execute(_ADD, (name, now + math.ceil(self.lease * 1_000), points))
             return 0.0, name
@@ -177,7 +173,8 @@ class QuotaWindow:
 
     def record_answer(self, name: str) -> None:
         """Record that a request was answered, well or badly: its window begins now."""
-        self.change(_ANSWER, math.ceil(self.clock() * 1_000), name)
+        stamp = math.ceil(self.clock() * 1_000)
+        self.change("UPDATE requests SET stamp = ? WHERE name = ?", stamp, name)
 
     def block(self, seconds: float) -> None:
         """Block all requests for some seconds."""
@@ -218,17 +215,12 @@ class QuotaWindow:
 
 
 def _transact(file: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    try:
+    with file:  # commits the changes, or takes them back if it is interrupted
         # What a power cut loses is older than a window when the machine is up again.
         file.execute("PRAGMA synchronous = OFF")
         file.executescript(_SCHEMA)
         file.execute("BEGIN IMMEDIATE")  # takes the write lock of the file
-        result = work(file)
-        file.execute("COMMIT")
-    finally:
-        if file.in_transaction:  # it was interrupted
-            file.execute("ROLLBACK")
-    return result
+        return work(file)
 
 
 @dataclass(eq=False, slots=True)
@@ -237,13 +229,13 @@ class PointReservation:
 
     Attributes
     ----------
-    taken : sequence
-        Each quota that counts the request, and the request's name there.
+    taken : mapping
+        Each quota that counts the request -> the request's name there.
     waited : float
         Seconds that the request waited for them.
     """
 
-    taken: Sequence[tuple[QuotaWindow, str]]
+    taken: Mapping[QuotaWindow, str]
     waited: float
     _is_answered: bool = False
 
@@ -251,7 +243,7 @@ class PointReservation:
         """Record that the answer begins, good or bad: from now on the minute of the points runs."""
         if not self._is_answered:
             self._is_answered = True
-            for window, name in self.taken:
+            for window, name in self.taken.items():
                 window.record_answer(name)
 
 
@@ -283,7 +275,8 @@ class Budget:
     path: Path | None = None
     lease: float = LEASE
     spent: int = field(default=0, init=False)
-    _calls: dict[str, QuotaWindow] = field(default_factory=dict, init=False)  # by type of operation
+    # The quota by the name "", and the limits of operations by their type.
+    _windows: dict[str, QuotaWindow] = field(default_factory=dict, init=False, repr=False)
     _blocked_until: float = field(default=-math.inf, init=False)  # seconds; for this session
     _announced_until: float = field(default=-math.inf, init=False)  # the end of an announced wait
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -294,9 +287,6 @@ class Budget:
                 raise ValueError(
                     f"{name} must be a whole number of at least 1, or None, not {value!r}"
                 )
-        self._points: QuotaWindow | None = None
-        if self.per_minute is not None:
-            self._points = QuotaWindow(self.per_minute, self.clock, self.path, self.lease)
 
     def spend(
         self, points: int, operation: Operation | None = None, stop: threading.Event | None = None
@@ -327,58 +317,66 @@ class Budget:
             If `stop` is set: the request must not be sent.
         """
         what = "the request" if operation is None else f"a request of {operation.type}"
+        cost = f"{what} costs {count_text(points, 'point')}"
         with self._lock:
-            refusal = ""
             if self.most is not None and self.spent + points > self.most:
-                refusal = (
-                    f"and {self.most - self.spent} of the session's {self.most} are left. Raise "
-                    "most_points, or request less"
+                raise BudgetSpent(
+                    f"{cost}, and {self.most - self.spent} of the session's {self.most} are left. "
+                    "Raise most_points, or request less"
                 )
-            elif self.per_minute is not None and points > self.per_minute:
-                refusal = (
-                    f"more than points_per_minute allows ({self.per_minute}). Set "
+            if self.per_minute is not None and points > self.per_minute:
+                raise BudgetSpent(
+                    f"{cost}, more than points_per_minute allows ({self.per_minute}). Set "
                     "points_per_minute to the quota of the key, or request less"
                 )
-            if refusal:
-                raise BudgetSpent(f"{what} costs {count_text(points, 'point')}, {refusal}")
             self.spent += points
-        waited, limit = 0.0, operation.limit if operation is not None else None
-        needed = [(self._points, points)] if self._points is not None else []
-        if needed and limit is not None and operation is not None:
-            needed.insert(0, (self._calls_window(operation.type, limit), 1))
-        taken: list[tuple[QuotaWindow, str]] = []
+        needed: list[tuple[QuotaWindow, int, str]] = []
+        taken: dict[QuotaWindow, str] = {}
+        waited = 0.0
+        if self.per_minute is not None:
+            if operation is not None and (limit := operation.limit):
+                words = f"{limit.calls} times in {limit.seconds // 60} minutes"
+                window = self._window(operation.type, limit.calls, limit.seconds)
+                needed = [(window, 1, f"{operation.type} can be requested {words}")]
+            needed.append((self._window("", self.per_minute), points, ""))
         try:
             while True:
                 if stop is not None and stop.is_set():
                     raise Incomplete(f"{what}: the call was interrupted")
-                pause = self._blocked_until - self.clock()
+                pause, reason = self._blocked_until - self.clock(), ""
                 while pause <= 0 and needed:
-                    window, amount = needed[0]
+                    window, amount, reason = needed[0]
                     pause, name = window.reserve(amount)
                     if pause <= 0:
-                        taken.append((window, name))
+                        taken[window] = name
                         needed.pop(0)
                 if pause <= 0:
                     return PointReservation(taken, waited)
-                if operation is not None and limit is not None and len(needed) > 1:
-                    words = f"{limit.calls} times in {limit.seconds // 60} minutes"
-                    self.announce_wait(pause, f"{operation.type} can be requested {words}")
+                if reason:
+                    self.announce_wait(pause, reason)
                 self.wait(pause, stop)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
             with self._lock:
                 self.spent -= points
-            for window, name in taken:
-                window.change(_RELEASE, name)
+            for window, name in taken.items():
+                window.change("DELETE FROM requests WHERE name = ?", name)
             raise
+
+    def _window(self, type: str, quota: int, seconds: float = WINDOW) -> QuotaWindow:
+        path = self.path
+        if path is not None and type:
+            path = path.with_name(f"{path.stem}.{type}{path.suffix}")
+        window = QuotaWindow(quota, self.clock, path, self.lease, seconds)
+        return self._windows.setdefault(type, window)
 
     def settle(self, reservation: PointReservation, reserved: int, spent: int) -> None:
         """Count what a request did cost, once its answer shows it, instead of the most it could."""
         with self._lock:
             self.spent -= reserved - spent
-        for window, name in reservation.taken:
-            if window is self._points:
-                window.change(_SETTLE, spent, name)
+        for window, name in reservation.taken.items():
+            if window is self._windows[""]:
+                window.change("UPDATE requests SET points = ? WHERE name = ?", spent, name)
 
     def block(self, seconds: float) -> None:
         """Delay all requests with this key for some seconds, because the service demands it."""
@@ -386,8 +384,8 @@ class Budget:
             return
         with self._lock:
             self._blocked_until = max(self._blocked_until, self.clock() + seconds)
-        if self._points is not None:
-            self._points.block(seconds)
+        if self.per_minute is not None:
+            self._window("", self.per_minute).block(seconds)
 
     def wait(self, seconds: float, stop: threading.Event | None = None) -> None:
         """Wait for some seconds, or until `stop` is set."""
@@ -407,17 +405,5 @@ class Budget:
 
     def close(self) -> None:
         """Close the files."""
-        for window in (self._points, *self._calls.values()):
-            if window is not None:
-                window.close()
-
-    def _calls_window(self, type: str, limit: CallLimit) -> QuotaWindow:
-        """Return the window of calls of an operation that has a limit of its own."""
-        with self._lock:
-            if type not in self._calls:
-                path = self.path
-                if path is not None:
-                    path = path.with_name(f"{path.stem}.{type}{path.suffix}")
-                window = QuotaWindow(limit.calls, self.clock, path, self.lease, limit.seconds)
-                self._calls[type] = window
-            return self._calls[type]
+        for window in self._windows.values():
+            window.close()

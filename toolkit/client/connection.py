@@ -12,8 +12,7 @@ import httpx
 from toolkit.client.budget import LEASE, Budget
 from toolkit.client.proxies import address_problem, is_this_machine, warn_of_exposure
 from toolkit.client.retry import Retry
-from toolkit.client.session import DataSource, ProgressBar, Session, use
-from toolkit.client.session_recipe import Recipe
+from toolkit.client.session import DataSource, ProgressBar, Recipe, Session, use
 from toolkit.client.wire import PATIENCE, ApiKey, is_header_text
 from toolkit.contract.apis import EXCHANGE, SERVICE, Api, api_of_host, find_address
 from toolkit.contract.source_tables import WorldFacts

@@ -10,10 +10,12 @@ import reprlib
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
 
 import httpx
 import stamina
@@ -21,10 +23,9 @@ import stamina
 from toolkit.client.budget import Budget, PointReservation, RequestCounts
 from toolkit.client.proxies import is_this_machine
 from toolkit.client.retry import Retry, counts_as_failed_time, retry_cause
-from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, count_rows, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
-from toolkit.contract.apis import Api
+from toolkit.contract.apis import SERVICE, Api
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points, row_points
 from toolkit.contract.response_errors import error_in_answer, response_error
@@ -168,7 +169,7 @@ class Session:
     budget: Budget
     retry: Retry
     client: httpx.Client = field(repr=False)
-    recipe: Recipe | None = field(default=None, repr=False)
+    recipe: "Recipe | None" = field(default=None, repr=False)
     dexes: int = field(default=DEXES_AT_MOST, repr=False)
     counts: RequestCounts = field(default_factory=RequestCounts)
     confirm_end: bool | None = field(default=None, repr=False)
@@ -313,10 +314,10 @@ class Session:
         finally:
             bar.close()
 
-    def set_recipe(self, recipe: Recipe) -> None:
+    def set_recipe(self, recipe: "Recipe") -> None:
         """Set how another process makes a session like this one."""
         self.recipe = recipe
-        recipe.register_session(self)
+        _sessions[recipe.token, os.getpid()] = self
 
     def close(self) -> None:
         """Close the connections; a closed session is not the default any more."""
@@ -355,8 +356,7 @@ class Session:
         self, operation: Operation, body: Mapping[str, object], reservation: PointReservation
     ) -> RawAnswer:
         """Send a request once."""
-        failure = None
-        deadline = time.monotonic() + self.patience
+        failure, deadline = None, time.monotonic() + self.patience
         try:
             with self.client.stream("POST", "/info", json=dict(body)) as response:
                 reservation.record_answer()
@@ -391,10 +391,9 @@ class Session:
         link: BaseException | None = error
         while link is not None and not isinstance(link, ConnectionRefusedError):
             link = link.__cause__ or link.__context__
-        has_no_service = bool(link) and is_this_machine(self.base_url)
-        has_no_service = has_no_service and not self.source.has_answered
+        is_local = is_this_machine(self.base_url) and not self.source.has_answered
         advice = "Check the address and the network; tk.local() works without either"
-        if has_no_service:
+        if has_no_service := link is not None and is_local:
             advice = (
                 "No service listens at this address of this machine. Check the port, start one "
                 "with toolkit serve, or use tk.local(), which needs no port"
@@ -408,6 +407,60 @@ class Session:
         return unreachable
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Makes a session like another one, in another process, without the key.
+
+    A session has a key, sockets and locks, and cannot be pickled; its recipe can.
+
+    Attributes
+    ----------
+    make : callable
+        The function that makes the session; it is pickled by its name.
+    arguments : mapping
+        The arguments of that function; never a key.
+    needs_key : bool
+        Whether the session has a key, so that the other process needs one too.
+    token : str
+        What names the session in every process.
+    """
+
+    make: Callable[..., Session]
+    arguments: Mapping[str, Any]
+    needs_key: bool
+    token: str = field(default_factory=lambda: uuid.uuid4().hex, repr=False)
+
+    @property
+    def lacks_key(self) -> bool:
+        """Whether the environment lacks the key that another process needs."""
+        is_at_home = self.arguments.get("base_url", "").lower() in SERVICE.addresses.values()
+        names = ("TOOLKIT_API_KEY", "HYDROMANCER_API_KEY")[: 1 + is_at_home]
+        return self.needs_key and not any(map(os.environ.get, names))
+
+    def get_session(self) -> Session:
+        """Return the session of this recipe; make it if this process has none.
+
+        Raises
+        ------
+        NotConnected
+            If it has to be made and needs a key, and there is no key in the environment.
+        """
+        # A forked child has its parent's memory, but must not use its parent's sockets.
+        place = self.token, os.getpid()
+        session = _sessions.get(place)
+        if session is None:
+            if self.lacks_key:
+                raise NotConnected(
+                    "the key is not sent to other processes. Set TOOLKIT_API_KEY in the "
+                    "environment of the workers, or use threads"
+                )
+            _sessions[place] = session = self.make(**self.arguments, default=False)
+            _made.append(session)
+        return session
+
+
+_sessions: Final[WeakValueDictionary[tuple[str, int], Session]] = WeakValueDictionary()
+_made: Final[list[Session]] = []  # by recipes, for as long as the process lives
 _current: Session | None = None
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from toolkit.completeness import merge
@@ -80,7 +81,9 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     if is_of_many or len({str(subject) for _, subject in subjects}) > 1:
         # Without a column of the subject, rows of two accounts would look like the rows of one.
         frames = [
-            _insert_subject(name, subject, frame) if isinstance(subject, str) else frame
+            _insert_subjects(frame, name, [subject], [len(frame)])
+            if isinstance(subject, str)
+            else frame
             for frame, (name, subject) in zip(frames, subjects, strict=True)
         ]
     operation = _common_operation(frames, each)
@@ -125,30 +128,26 @@ def _common_operation(
             "a frame was made by tk.concat, so the ranges of its parts are not known. Call "
             "tk.concat once with all parts"
         )
-    operations = [known_operation(facts["operation"]) for facts in each]
-    first = operations[0]
     if not all("complete" in facts for facts in each):
         raise ValueError(
             "frames of tk.frame have no certificate, which tk.concat merges. Use pandas.concat; if "
             "rows do not name their user, pandas.concat([a.assign(user=...), b.assign(user=...)])"
         )
-    keeps_extra = all(facts.get("extra") == "keep" for facts in each)
-    known = {column.name for table in first.tables for column in table_columns(table)}
-    compared = list(frames)
-    if keeps_extra:  # the columns of unknown fields follow the known ones
-        places = ([n for n, name in enumerate(frame) if name in known] for frame in frames)
-        compared = [
-            f.iloc[:, : max(p, default=-1) + 1] for f, p in zip(frames, places, strict=True)
-        ]
-    records = {table.record for table in first.tables}
-    for operation, frame in zip(operations, compared, strict=True):
-        if records.isdisjoint(table.record for table in operation.tables):
+    operations, dtypes = [known_operation(facts["operation"]) for facts in each], []
+    first, keeps_extra = operations[0], all(facts.get("extra") == "keep" for facts in each)
+    known = [column.name for table in first.tables for column in table_columns(table)]
+    for operation, frame in zip(operations, frames, strict=True):
+        if not {t.record for t in first.tables} & {t.record for t in operation.tables}:
             raise ValueError(
                 f"frames of {first.type} and {operation.type} have different kinds of rows. Concat "
                 "them separately"
             )
-        if not frame.dtypes.equals(compared[0].dtypes):
-            differing = frame.dtypes.to_frame().join(compared[0].dtypes.to_frame("b"), how="outer")
+        count = len(frame.columns)
+        if keeps_extra:  # the columns of unknown fields follow the known ones
+            count = int(max(np.flatnonzero(frame.columns.isin(known)), default=-1)) + 1
+        dtypes.append(frame.dtypes.iloc[:count])
+        if not dtypes[-1].equals(dtypes[0]):
+            differing = dtypes[-1].to_frame().join(dtypes[0].to_frame("b"), how="outer")
             names = differing.index[differing[0].astype(str) != differing["b"].astype(str)]
             raise ValueError(
                 f"frames of {first.type} and {operation.type} differ in their columns "
@@ -181,44 +180,46 @@ def concat_subjects(
         The result of an earlier call for other subjects.
     """
     name = operation.parameters[0].python
-    calls = [before, *answers.values()] if before is not None else list(answers.values())
-    kind = type(calls[0]) if calls else tuple
-    rows = [call if isinstance(call, tuple) else (call,) for call in calls]
-    if not rows:  # columns and dtypes without rows
+    calls = [*([] if before is None else [before]), *answers.values()]
+    kind, subjects = type(calls[0]) if calls else tuple, list(answers)
+    if not calls:  # columns and dtypes without rows
         facts = {"operation": operation.type, "complete": "yes"}
-        rows = [Collector(operation, numbers).frames(facts)]
-    joined = []
+        calls, subjects = [Collector(operation, numbers).frames(facts)], [""]
+    joined: list[pd.DataFrame] = []
+    rows = [call if isinstance(call, tuple) else (call,) for call in calls]
     for parts in zip(*rows, strict=True):  # table by table
         each = [part.attrs.get("toolkit", {}) for part in parts]
-        earlier, named = (parts[:1], parts[1:]) if before is not None else ((), parts)
-        subjects = list(answers) or [""] * len(named)
-        states = {}
-        if earlier:
-            states = merge.subject_states(each[0]["parameters"][f"{name}s"], each[0])
-        states |= {k: v["complete"] for k, v in zip(answers, each[len(earlier) :], strict=False)}
-        shared = {
-            k: v for k, v in each[0].get("parameters", {}).items() if k not in (name, f"{name}s")
-        }
-        merged = merge.merge_provenance(
+        parameters, new = {**each[0].get("parameters", {})}, parts[before is not None :]
+        earlier, _ = parameters.pop(f"{name}s", ()), parameters.pop(name, None)
+        states = merge.subject_states(earlier, each[0]) if earlier else {}
+        states |= {k: v["complete"] for k, v in zip(answers, each[-len(new) :], strict=False)}
+        facts = merge.merge_provenance(
             each,
-            parameters=shared | {f"{name}s": list(states)},
+            parameters=parameters | {f"{name}s": list(states)},
             states=states,
             failed={subject: str(error) for subject, error in failed.items()},
             reasons=[f"{len(failed)} of {len(failed) + len(states)} failed"] if failed else [],
-        )
-        added = [_insert_subject(name, *pair) for pair in zip(subjects, named, strict=True)]
-        joined.append(_join([*earlier, *added], merged | merge.common_covered(each)))
+        ) | merge.common_covered(each)
+        whole: list[pd.DataFrame] = []
+        if new:  # one column for all rows: one for each frame takes as long as all the rest
+            whole = [_insert_subjects(_join(new, facts), name, subjects, [*map(len, new)])]
+        if before is not None:
+            whole = [_join([parts[0], *whole], facts)]
+        joined += whole
     if len(joined) == 1:
         return joined[0]
     return tuple(joined) if kind is tuple else kind(*joined)
 
 
-def _insert_subject(name: str, subject: str, frame: pd.DataFrame) -> pd.DataFrame:
+def _insert_subjects(
+    frame: pd.DataFrame, name: str, subjects: list[str], counts: list[int]
+) -> pd.DataFrame:
     """Return rows with their subject in a first column, unless they name their coin or dex."""
     frame = frame.copy(deep=False)
     if name not in ("coin", "dex") or name not in frame.columns:
         column = _other_name(name) if name in frame.columns else name
-        frame.insert(0, column, pd.Series([subject] * len(frame), dtype="str", index=frame.index))
+        values = pd.Series(subjects, dtype="str").repeat(counts)
+        frame.insert(0, column, values.set_axis(frame.index))
     return frame
 
 

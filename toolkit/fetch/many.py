@@ -50,10 +50,11 @@ def many(
     *arguments, **named
         The other arguments of the fetch function.
     executor : Executor or Dask Client, optional
-        Where the calls run: threads, processes, or a cluster. By default eight threads that share
-        the session, its connections and its budget. Other processes make a session like it, with
-        the key in *their* ``TOOLKIT_API_KEY``: a key is never sent to a worker. With
-        ``points_per_minute`` all processes of one machine share one budget.
+        Where the calls run: threads, processes, or a cluster. By default eight threads (one, if
+        the service is in this process) that share the session, its connections and its budget.
+        Other processes make a session like it, with the key in *their* ``TOOLKIT_API_KEY``: a key
+        is never sent to a worker. With ``points_per_minute`` all processes of one machine share
+        one budget.
     on_error : {"raise", "warn"}, default "raise"
         If subjects failed: raise `Incomplete` with the rows of the others, or warn and return
         these rows; their provenance then says ``complete: no`` and why each subject ``failed``.
@@ -120,27 +121,29 @@ def many(
     with suppress(ToolkitError):  # these fail for their subject only
         for subject in subjects[:1]:
             prepare_request(operation, **{name: subject, **call, "session": session})
-    answers: dict[str, Any] = {}
-    failed: dict[str, ToolkitError] = {}
+    results: dict[str, Any] = {}  # subject -> its answer, or why there is none
 
-    def join_answers() -> Any:
-        came = {subject: answers[subject] for subject in subjects if subject in answers}
-        errors = {subject: failed[subject] for subject in subjects if subject in failed}
-        return concat_subjects(operation, came, errors, call.get("numbers", "float"), before)
+    def join_answers() -> tuple[Any, dict[str, ToolkitError]]:
+        found = {subject: results[subject] for subject in subjects if subject in results}
+        failed = {k: result for k, result in found.items() if isinstance(result, ToolkitError)}
+        answers = {subject: result for subject, result in found.items() if subject not in failed}
+        form = call.get("numbers", "float")
+        return concat_subjects(operation, answers, failed, form, before), failed
 
     try:
         with Workers(session, executor) as workers:
             calls = {item: {name: item, **call} for item in subjects if item not in done}
-            _run_calls(operation, fetch, calls, workers, answers, failed)
-        each = (_first_facts(answer).pop(DEFERRED_WARNING, "") for answer in answers.values())
+            _run_calls(operation, fetch, calls, workers, results)
+        answers = (answer for answer in results.values() if not isinstance(answer, ToolkitError))
+        each = (_first_facts(answer).pop(DEFERRED_WARNING, "") for answer in answers)
         if words := "; ".join(filter(None, dict.fromkeys(each))):
             warn_caller(f"{operation.function}: {words}", HistoryWarning)
-        joined = join_answers()
+        joined, failed = join_answers()
     except KeyboardInterrupt as interrupt:
-        vars(interrupt)["rows"] = join_answers()
+        vars(interrupt)["rows"] = join_answers()[0]
         interrupt.add_note("error.rows has the rows so far; resume=error continues")
         raise
-    if failed := {subject: failed[subject] for subject in subjects if subject in failed}:
+    if failed:
         first, error = next(iter(failed.items()))
         words = f"{len(failed)} of {len(subjects)} subjects failed. First error: {first}: {error}"
         if on_error == "raise":
@@ -165,41 +168,40 @@ def _run_calls(
     fetch: Callable[..., Any],
     calls: Mapping[str, Mapping[str, Any]],
     workers: Workers,
-    answers: dict[str, Any],
-    failed: dict[str, ToolkitError],
+    results: dict[str, Any],
 ) -> None:
-    """Call a function for every subject, and add each answer or error."""
+    """Call a function for every subject, and add each answer or error to `results`."""
     running: dict[Future[Any], str] = {}
     try:
         for subject, call in calls.items():
             try:
                 running[workers.submit(fetch, call)] = subject
             except ToolkitError as error:
-                failed[subject] = error
+                results[subject] = error
         title = f"{operation.type} of {len(running)}"
         with workers.session.show_progress(title) as count_subjects:
             for future in as_completed(running):
                 subject = running[future]
                 try:
-                    answers[subject] = _check_answer(operation, subject, future.result())
+                    results[subject] = _check_answer(operation, subject, future.result())
                 except KeyboardInterrupt:
                     raise
-                except FATAL_ERRORS as error:
-                    workers.fatal_error = failed[subject] = error
-                    for other in running:
-                        other.cancel()
                 except ToolkitError as error:
-                    failed[subject] = error
+                    results[subject] = error
+                    if isinstance(error, FATAL_ERRORS):
+                        workers.fatal_error = error
+                        for other in running:
+                            other.cancel()
                 except CancelledError as error:
-                    failed[subject] = workers.fatal_error or executor_error(error)
+                    results[subject] = workers.fatal_error or executor_error(error)
                 except BaseException as error:  # of the executor; a worker may even exit
-                    failed[subject] = executor_error(error)
+                    results[subject] = executor_error(error)
                 count_subjects(1)
     except BaseException:  # an interrupt, too, leaves no call that runs on, and keeps what came
         for future, subject in running.items():
-            if not future.cancel() and future.done() and subject not in failed:
+            if not future.cancel() and future.done() and subject not in results:
                 with suppress(BaseException):  # a process has the interrupt as its result
-                    answers[subject] = _check_answer(operation, subject, future.result(0))
+                    results[subject] = _check_answer(operation, subject, future.result(0))
         raise
 
 
@@ -217,8 +219,6 @@ def _check_answer(operation: Operation, subject: str, answer: Any) -> Any:
 
 def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
     """Return each subject once, as it is on the wire."""
-    if isinstance(subjects, str):
-        subjects = [subjects]
     if subjects is None:
         raise TypeError("tk.many takes a list of accounts, builders or coins, not None")
     if isinstance(subjects, pd.DataFrame):
@@ -228,7 +228,8 @@ def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> lis
         )
     if not operation.parameters or operation.parameters[0].kind in ("addresses", "texts"):
         raise TypeError(f"{operation.function} takes all subjects at once: call it directly")
-    return list(dict.fromkeys(wire_value(operation.parameters[0], item) for item in subjects))
+    each = [subjects] if isinstance(subjects, str) else subjects
+    return list(dict.fromkeys(wire_value(operation.parameters[0], item) for item in each))
 
 
 def _bind_arguments(
@@ -238,17 +239,13 @@ def _bind_arguments(
     named: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the arguments except the subject, by name."""
-    name = operation.parameters[0].python
-    signature = inspect.signature(fetch)
+    signature, (subject, *others) = inspect.signature(fetch), operation.parameters
+    rest = [item for name, item in signature.parameters.items() if name != subject.python]
     try:
-        if signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
-            bound = signature.bind(*arguments, **{name: ""}, **named)
-        else:
-            bound = signature.bind("", *arguments, **named)
+        call = dict(signature.replace(parameters=rest).bind(*arguments, **named).arguments)
     except TypeError as error:
         raise TypeError(f"{operation.function}: {error}") from None
-    call = {key: value for key, value in bound.arguments.items() if key != name}
-    for parameter in operation.parameters[1:]:
+    for parameter in others:
         names = {parameter.python, parameter.unless}
         if parameter.required and all(call.get(other) is None for other in names):
             raise TypeError(

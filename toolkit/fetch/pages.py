@@ -66,8 +66,7 @@ def pages(
     pull, is_warned = Pull(request), False
     for _ in pull.read():
         pull.check_rows()
-        missing = pull.completeness.missing_reason
-        is_last = pull.page is not None and pull.page.is_last
+        missing, is_last = pull.page.completeness.missing_reason, pull.page.is_last
         if is_last:
             try:
                 pull.check_source()

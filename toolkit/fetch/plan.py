@@ -13,6 +13,9 @@ from toolkit.display import count_text, facts_table
 from toolkit.fetch.pull import Request, read_pages, request_of
 from toolkit.public_names import publish_as
 
+Estimate = tuple[int | None, int, str, str, float]
+"""Rows, requests, how sure they are, why, and the seconds of one request if it was measured."""
+
 
 @publish_as("toolkit")
 @dataclass(frozen=True, slots=True)
@@ -104,32 +107,52 @@ def plan(
     (97, 2, 20, 'at most')
     """
     request = request_of(fetch, arguments, named)
-    operation = request.operation
+    operation, session = request.operation, request.session
+    rows, requests, sure, why, seconds = _estimate(request, probe=probe)
+    body = request_body(operation, request.parameters)
+    sent = operation.most_rows if operation.paging == "none" else rows or 0
+    points = requests * request_points(operation, body, session.dexes)
+    points += row_points(operation, sent)
+    cost, per_minute = math.ceil(points / requests), session.budget.per_minute
+    if operation.user_points and body.get("dex") == ALL_DEXES:
+        sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
+    if (limit := operation.limit) is not None:
+        why += f"; it can be requested {limit.calls} times in {limit.seconds // 60} minutes"
+    minutes = requests * seconds / 60 if seconds else None
+    if per_minute is not None and cost > per_minute:
+        why += f"; but one request costs {cost} points, more than points_per_minute"
+        minutes = None
+    elif per_minute is not None:
+        minutes = (minutes or 0.0) + (requests - 1) // (per_minute // cost)
+    tokens = session.api.tokens(operation.type, requests)
+    usd = None if tokens is None else session.api.token_usd(tokens)
+    return Plan(operation.type, rows, requests, points, minutes, sure, why, tokens, usd)
+
+
+def _estimate(request: Request, *, probe: bool) -> Estimate:
+    """Estimate from the request, or from its first pages."""
+    operation, start = request.operation, request.parameters.get("start")
     if operation.latest:
         most = request.parameters.get("max_rows") or request.max_rows or operation.most_rows
-        return _make_plan(request, most, 1, "at most", "one request for the latest rows")
+        return most, 1, "at most", "one request for the latest rows", 0.0
     if operation.paging == "none":
         sure = "at most" if operation.row_points else "exact"
-        return _make_plan(request, None, 1, sure, "one request, however many rows come")
+        return None, 1, sure, "one request, however many rows come", 0.0
     if operation.paging == "windows":
         count = len(time_windows(operation, request.parameters, request.asked_ms))
-        why = f"one request for each {operation.most_rows:,} intervals"
-        return _make_plan(request, None, count, "exact", why)
-    start = request.parameters.get("start")
+        return None, count, "exact", f"one request for each {operation.most_rows:,} intervals", 0.0
     is_backward = operation.paging == "backward"  # then a probe does not show the first row
     if operation.grid is not None and start is not None and (is_backward or not probe):
-        return _plan_grid(request, operation.grid, start)
+        return _count_grid(request, operation.grid, start)
     if not probe:
-        why = "nothing was fetched; probe=True shows more"
-        return _make_plan(request, None, 1, "at least", why)
-    return _plan_by_probe(request)
+        return None, 1, "at least", "nothing was fetched; probe=True shows more", 0.0
+    return _probe(request)
 
 
-def _plan_by_probe(request: Request) -> Plan:
+def _probe(request: Request) -> Estimate:
     """Estimate from the density of the rows of the first two pages."""
     clock, operation = request.session.retry.clock, request.operation
-    begun = clock()
-    counts = request.session.new_counts()
+    counts, begun = request.session.new_counts(), clock()
     pages = list(itertools.islice(read_pages(request, counts), 2))
     sent = max(counts.requests - counts.causes.total(), 1)
     seconds = (clock() - begun) / sent
@@ -137,33 +160,32 @@ def _plan_by_probe(request: Request) -> Plan:
     missing_reason, most = pages[0].completeness.missing_reason, request.max_rows or math.inf
     if (not missing_reason and pages[-1].is_last) or len(rows) >= most:
         why = f"the first {count_text(len(pages), 'page')} have all rows"
-        return _make_plan(request, len(rows), sent, "exact", why, seconds)
+        return len(rows), sent, "exact", why, seconds
     if missing_reason or not rows or operation.paging == "backward":
         why = missing_reason or "the first pages do not have all rows"
-        return _make_plan(request, None, sent + 1, "at least", why, seconds)
+        return None, sent + 1, "at least", why, seconds
     first, last = (getattr(rows[at], operation.key[0]) for at in (0, -1))
     if operation.grid is not None:
-        return _plan_grid(request, operation.grid, first, seconds)
+        return _count_grid(request, operation.grid, first, seconds)
     now = request.session.now_ms()
     end = min(request.parameters.get("end") or now, now)
     share = (last - first) / max(end - first, 1)
     if share < 1 / 50 or last == first:
         why = "the first pages span less than a fiftieth of the range"
-        return _make_plan(request, None, sent + 1, "at least", why, seconds)
+        return None, sent + 1, "at least", why, seconds
     expected = int(min(math.ceil(len(rows) / share), most))
-    requests = max(_count_requests(request, expected), sent)
     why = f"if the rest has as many rows per time as the first {100 * share:.0f} % of the range"
-    return _make_plan(request, expected, requests, "likely", why, seconds)
+    return expected, max(_count_requests(request, expected), sent), "likely", why, seconds
 
 
-def _plan_grid(request: Request, grid: Grid, start: int, seconds: float = 0.0) -> Plan:
+def _count_grid(request: Request, grid: Grid, start: int, seconds: float = 0.0) -> Estimate:
     """Count the fixed times of rows; rows at some of them may be missing."""
     now = request.session.now_ms()
     last = min(request.parameters.get("end") or now, now)
     rows = max((last - grid.offset) // grid.step - -(-(start - grid.offset) // grid.step) + 1, 0)
     rows = int(min(rows, request.max_rows or math.inf))
     why = "rows have fixed times, and some rows may be missing"
-    return _make_plan(request, rows, _count_requests(request, rows), "at most", why, seconds)
+    return rows, _count_requests(request, rows), "at most", why, seconds
 
 
 def _count_requests(request: Request, rows: int) -> int:
@@ -177,30 +199,3 @@ def _count_requests(request: Request, rows: int) -> int:
     pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
     confirm_end = request.session.confirm_end
     return pages + (pages > 1 if confirm_end is None else confirm_end)
-
-
-def _make_plan(
-    request: Request, rows: int | None, requests: int, sure: str, why: str, seconds: float = 0.0
-) -> Plan:
-    """Add points and minutes; `seconds` is the time of one request."""
-    operation, session = request.operation, request.session
-    body = request_body(operation, request.parameters)
-    cost, per_minute = request_points(operation, body, session.dexes), session.budget.per_minute
-    sent = operation.most_rows if operation.paging == "none" else rows or 0
-    points = requests * cost + row_points(operation, sent)
-    cost = math.ceil(points / requests)
-    limit = operation.limit
-    if operation.user_points and body.get("dex") == ALL_DEXES:
-        sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
-    if limit is not None:
-        why += f"; it can be requested {limit.calls} times in {limit.seconds // 60} minutes"
-    minutes = None if per_minute is None and not seconds else requests * seconds / 60
-    if per_minute is not None and minutes is not None:
-        if cost > per_minute:
-            why += f"; but one request costs {cost} points, more than points_per_minute"
-            minutes = None
-        else:
-            minutes += (requests - 1) // (per_minute // cost)
-    tokens = session.api.tokens(operation.type, requests)
-    usd = None if tokens is None else session.api.token_usd(tokens)
-    return Plan(operation.type, rows, requests, points, minutes, sure, why, tokens, usd)

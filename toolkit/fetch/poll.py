@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import cast
 
@@ -71,7 +70,7 @@ def poll(
         raise ValueError(f"every must be longer than 0, not {every!r}")
     given = cast("Session | None", named.get("session"))
     limit = known_operation(getattr(fetch, "__operation__", "")).limit
-    calls = deque[float]()  # when the last snapshots came, in seconds that were waited
+    calls: list[float] = []  # when the last snapshots came, in seconds that were waited
     last_stamp: pd.DataFrame | None = None
     last_ids: set[str] = set()
     for poll in itertools.count() if rounds is None else range(rounds):
@@ -87,8 +86,7 @@ def poll(
             if is_known or (last_ids and _snapshot_ids(stamp) == last_ids):
                 continue
             if limit is not None:
-                while calls and now - calls[0] >= limit.seconds:
-                    calls.popleft()
+                calls = [call for call in calls if now - call < limit.seconds]
                 session = current_session(given)
                 # Without a quota, a service of simulated data has no limit.
                 is_limited = session.budget.per_minute is not None or not (

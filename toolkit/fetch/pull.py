@@ -73,7 +73,7 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
             facts |= cut_facts(kind, pull.rows)
         frames = pull.frames(**facts)
     except errors.ToolkitError as error:
-        if pull.page is None and not isinstance(error, errors.Incomplete):
+        if not pull.pages and not isinstance(error, errors.Incomplete):
             raise
         frames = _incomplete_frames(pull, error)
     except (KeyboardInterrupt, Exception) as error:
@@ -262,10 +262,10 @@ class Pull:
         The rows.
     rows : int
         How many rows of the first table came.
-    page : Page or None
-        The last page.
-    completeness : Completeness
-        What the service stated with the first page.
+    pages : int
+        How many pages came.
+    page : Page
+        The last page; it has no rows before the first one came.
     breaks : BreakLog
         Where the rows contradict each other.
     first : str or None
@@ -277,9 +277,8 @@ class Pull:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.collector = Collector(request.operation, request.numbers, request.extra)
-        self.rows = self._pages = self._checked_pages = 0
-        self.page: Page | None = None
-        self.completeness = Completeness()
+        self.rows = self.pages = self._checked_pages = 0
+        self.page = Page(((),), is_last=False, completeness=Completeness())
         self.breaks = BreakLog()
         self.first: str | None = None
         self._last: str | None = None
@@ -291,7 +290,7 @@ class Pull:
         operation = self.request.operation
         for page in read_pages(self.request, self.counts):
             new = self.collector.add(page.tables)
-            self._pages, self.page, self.completeness = self._pages + 1, page, page.completeness
+            self.pages, self.page = self.pages + 1, page
             rows = page.tables[0]
             if operation.key and len(rows):
                 first, last = paging.row_keys(operation, [rows[0], rows[-1]])
@@ -303,9 +302,9 @@ class Pull:
     def check_rows(self) -> None:
         """Check the rows in `collector` that were not checked, and add their faults to `breaks`."""
         operation, checks, checked = self.request.operation, copy(self._checks), self._checked_pages
-        if checked == self._pages or operation.binary:
+        if checked == self.pages or operation.binary:
             return
-        self._checked_pages = self._pages
+        self._checked_pages = self.pages
         try:
             columns = self.collector.columns()
             if operation.key:
@@ -325,10 +324,10 @@ class Pull:
         `facts`.
         """
         self.check_rows()
-        request, session, covered = self.request, self.request.session, self.completeness.covered
+        request, session, page = self.request, self.request.session, self.page
         operation, parameters, source = request.operation, request.parameters, session.source
-        is_at_end = self.page is not None and self.page.is_last
-        complete = "yes" if is_at_end else f"first {count_text(request.max_rows or 0, 'row')}"
+        complete = "yes" if page.is_last else f"first {count_text(request.max_rows or 0, 'row')}"
+        covered = page.completeness.covered
         certificate = {
             "operation": operation.type,
             **({"view": operation.view} if operation.view else {}),
@@ -342,8 +341,8 @@ class Pull:
             **({"covered": [tuple(map(to_iso, covered))]} if covered else {}),
             **(row_proof(operation, parameters) if operation.key else {}),
             **(self.breaks.facts() if self.breaks else {}),
-            "pages": self._pages,
-            "ties": self.page.ties if self.page else 0,
+            "pages": self.pages,
+            "ties": page.ties,
             "first": self.first,
             "last": self._last,
             **self.counts.facts(),
@@ -361,13 +360,13 @@ class Pull:
         request, operation, session = self.request, self.request.operation, self.request.session
         parameters, changes = request.parameters, (EXCHANGE.changes or {}).get(operation.type, {})
         reach = 0 if session.api is EXCHANGE or session.source.history else changes.get("reach", 0)
-        if self.completeness.missing_reason:
-            raise errors.Incomplete(self.completeness.missing_reason)
+        if self.page.completeness.missing_reason:
+            raise errors.Incomplete(self.page.completeness.missing_reason)
         if operation.reach:
             begin_ms = None
             is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
             is_counted = not parameters.get("aggregate_by_time") and operation.paging != "windows"
-            if not (self.page and self.page.is_last and is_to_present and is_counted):
+            if not (self.page.is_last and is_to_present and is_counted):
                 begin_ms = first_complete_ms(request, self.counts)
             elif self.rows >= operation.reach:
                 begin_ms = int((self.first or "0").partition("_")[0]) + 1
@@ -377,7 +376,7 @@ class Pull:
             known = {item.python for item in EXCHANGE.adapt(operation).parameters}
             filters = requests.filters_of(operation, parameters)
             ignored = [name for name in filters if name not in known]
-            if (ignored or self.rows >= reach) and self.completeness.covered is None:
+            if (ignored or self.rows >= reach) and self.page.completeness.covered is None:
                 what = f"ignores {', '.join(ignored)}" if ignored else f"keeps only {reach:,} fills"
                 raise errors.Incomplete(
                     f"{operation.type}: the rows lack {operation.key[-1]}, as those of "
@@ -425,8 +424,8 @@ def _incomplete_frames(pull: Pull, error: errors.ToolkitError) -> AnswerFrames:
         errors.warn_caller(f"incomplete: {error}", errors.IncompleteWarning)
         return frames
     cursor = error.cursor if isinstance(error, errors.Incomplete) else None
-    is_whole = not pull.completeness.missing_reason and not pull.breaks.reason
-    if cursor is None and pull.page is not None and is_whole:  # no earlier row is missing
+    is_whole = not pull.page.completeness.missing_reason and not pull.breaks.reason
+    if cursor is None and is_whole:  # no earlier row is missing
         cursor = pull.page.cursor
     resume = f"; continue with cursor={cursor!r}" if cursor else ""
     raise errors.Incomplete(

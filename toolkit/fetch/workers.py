@@ -41,7 +41,8 @@ class Workers:
     session : Session
         The session.
     executor : Executor or ClusterClient or None
-        None stands for `THREADS` threads.
+        None stands for `THREADS` threads, or for one if the service is in this process: it needs
+        the processor itself.
 
     Attributes
     ----------
@@ -60,7 +61,8 @@ class Workers:
         self.session = session
         self._turn = threading.Lock()
         self._futures: WeakSet[Future[Any]] = WeakSet()
-        self._own_pool = ThreadPoolExecutor(THREADS) if executor is None else None
+        threads = 1 if session.source.in_process else THREADS
+        self._own_pool = ThreadPoolExecutor(threads) if executor is None else None
         self._pool: Any = self._own_pool or executor
         if executor is not None and not isinstance(executor, Executor):
             self._pool = executor.get_executor()
