@@ -190,33 +190,24 @@ def migration(start: Frame, end: Frame, edges: Sequence[float] = EDGES) -> pd.Da
     16     absent      0 to 1k         1    1.0
     """
     names = [*class_names(edges), "absent", "unknown"]
-    before, after = (
-        values_table(snapshot, [], what=what)[["user", "value"]]
+    sides = [
+        values_table(snapshot, [], what=what)[["user", "value"]].drop_duplicates(
+            "user", keep="last"
+        )
         for what, snapshot in (("start", start), ("end", end))
-    )
-    codes, users = pd.factorize(pd.concat([before["user"], after["user"]]))
-    worth = np.full((2, len(users)), np.nan)
-    place = np.full((2, len(users)), len(edges) + 1)  # absent
-    parts = np.split(codes, [len(before)])
-    for number, (frame, code) in enumerate(zip((before, after), parts, strict=True)):
-        value = frame["value"].to_numpy(np.float64)
-        worth[number, code] = value
-        found = np.searchsorted(edges, value, side="right")
-        place[number, code] = np.where(np.isnan(value), len(edges) + 2, found)
-    change = np.nan_to_num(worth[1] - worth[0])
-    many = len(names)
-    pair = many * place[0] + place[1]
-    accounts = np.bincount(pair, minlength=many**2)
-    total = np.repeat(accounts.reshape(many, many).sum(axis=1), many)
-    result = pd.DataFrame(
-        {
-            "from_class": pd.array([name for name in names for _ in names], dtype="str"),
-            "to_class": pd.array(names * many, dtype="str"),
-            "accounts": accounts,
-            "share": ratio(accounts, total),
-            "value_change": np.bincount(pair, change, many**2).astype(np.float64),
-        }
-    )
+    ]
+    both = sides[0].merge(sides[1], "outer", "user", indicator=True)
+    for side, value, missing in (("from", "value_x", "right_only"), ("to", "value_y", "left_only")):
+        place = np.searchsorted(edges, both[value], side="right")
+        place = np.where(both[value].isna(), len(names) - 1, place)
+        place = np.where(both["_merge"] == missing, len(names) - 2, place)
+        both[f"{side}_class"] = pd.Categorical.from_codes(place, pd.Index(names))
+    both["change"] = both["value_y"] - both["value_x"]
+    pairs = both.groupby(["from_class", "to_class"], observed=False)
+    result = pairs.agg(accounts=("user", "size"), value_change=("change", "sum")).reset_index()
+    total = result.groupby("from_class", observed=False)["accounts"].transform("sum")
+    result.insert(3, "share", ratio(result["accounts"], total))
+    result = result.astype({"from_class": "str", "to_class": "str"})
     return finish(result, {"start": start, "end": end}, helper="accounts.migration")
 
 

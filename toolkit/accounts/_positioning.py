@@ -1,15 +1,13 @@
 """Positioning: who is long and short, by the size of accounts, over time."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from toolkit.accounts._concentration import class_names
 from toolkit.accounts._values import values_table
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.prepare import states
 from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
 from toolkit.prepare.groups import number_groups, number_rows, sum_groups
@@ -130,26 +128,12 @@ def positioning(
     place = np.searchsorted(edges, sizes, side="right")
     place = np.where(np.isnan(sizes), len(names) - 1, place)
     cells, groups = number_groups(rows[[*moment, *keys]], missing_last=True)
-    # Each account counts once in a group, with all of its positions in it.
-    own = number_rows(cells, pd.factorize(rows["user"])[0])
-    first = np.unique(own, return_index=True)[1]
-    cell, size = cells[first], place[first]
-    parts, code_of_part = np.unique(cell * len(names) + size, return_inverse=True)
-    # Each account counts among all, and in the class of its size.
-    codes = np.append(cell, len(groups) + code_of_part)
-    figures = _figures(rows, own, codes, len(groups) + len(parts), level)
-    group = np.append(np.arange(len(groups)), parts // len(names))
-    size_of = np.append(np.full(len(groups), -1), parts % len(names))
-    order = np.lexsort((size_of, group))
-    of_group = groups.iloc[group[order]]
-    result = pd.DataFrame(
-        {
-            **{name: of_group[name].array for name in moment},
-            **{name: of_group[name].astype("str").array for name in keys},
-            "size": pd.array(np.array([*names, "all"])[size_of[order]], dtype="str"),
-            **{name: part[order] for name, part in figures.items()},
-        }
-    ).astype({"crowded_side": "str"})
+    figures = _figures(rows, cells, place, level)
+    of_group = groups.iloc[figures.pop("cell")]
+    made = {name: of_group[name].array for name in moment}
+    made |= {name: of_group[name].astype("str").array for name in keys}
+    made["size"] = pd.array(np.array([*names, "all"])[figures.pop("size")], dtype="str")
+    result = pd.DataFrame(made).join(figures)
     inputs = {"positions": positions, "accounts": accounts}
     return finish(result, inputs, helper="accounts.positioning", by=keys)
 
@@ -241,63 +225,57 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
     return np.asarray(size[held])
 
 
-def _figures(
-    rows: pd.DataFrame, own: Ints, codes: Ints, count: int, level: float
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the figures of each group of accounts.
+def _figures(rows: pd.DataFrame, cells: Ints, place: Ints, level: float) -> pd.DataFrame:
+    """Return the figures of the accounts of each cell, and of each class of size in it.
 
-    - ``own``: the account in a group that each position belongs to
-    - ``codes``: the groups of these accounts, for all of them once and then again
+    - ``cells``, ``place``: group and class of the size of the account of each position
+
+    The result is sorted by ``cell`` and ``size``; a size of -1 stands for all classes.
     """
-
-    def sums(part: Floats | Flags) -> Floats:
-        return np.bincount(codes, part, count).astype(np.float64)
-
-    def largest(part: Floats) -> Floats:
-        found = np.zeros(count)
-        np.maximum.at(found, codes, part)
-        return found
-
-    def held(part: Floats | Flags) -> Floats:
-        """Return the sums of each account's positions."""
-        return np.tile(sum_groups(own, np.nan_to_num(part.astype(np.float64)), len(codes) // 2), 2)
-
-    szi, px = rows["szi"].to_numpy(), rows["entry_px"].to_numpy()
-    value = np.sign(szi) * np.abs(rows["position_value"].to_numpy())
+    szi, px = rows["szi"], rows["entry_px"]
+    value = np.sign(szi) * rows["position_value"].abs()
     # What a position gained since its entry; positions without an entry price are left out.
     gained = value - szi * px
-    entry = sums(held(np.where(np.isnan(gained), np.nan, np.abs(szi) * px)))
-    net, gross = held(value), held(np.abs(value))
+    parts = {
+        "cell": cells, "size": place, "user": pd.factorize(rows["user"])[0], "net": value,
+        "gross": value.abs(), "gained": gained, "entry": (szi.abs() * px).where(gained.notna()),
+        "positions": value.notna(), "missing": value.isna(),
+    }  # fmt: skip
+    # Each account counts once in a cell, with all of its positions in it: among all accounts, and
+    # in the class of its size.
+    own = pd.DataFrame(parts).groupby(["cell", "size", "user"], sort=False).sum().reset_index()
+    own = pd.concat([own.assign(size=-1), own], ignore_index=True)
+    net, gross = own["net"], own["gross"]
     long, short = (gross + net) / 2, (gross - net) / 2
-    longs, shorts, whole = sums(long), sums(short), sums(gross)
-    accounts = sums(gross > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = (longs - shorts) / (longs + shorts)
-        # By how much the share would differ without each account (jackknife).
-        part = gross / whole[codes]
-        part = np.where(part < 1, part, np.nan)
-        missed = (net / whole[codes] - (sums(net) / whole)[codes] * part) / (1 - part)
-        several = np.where(accounts > 1, accounts, np.nan)
-        error = np.sqrt((several - 1) / several * sums(np.nan_to_num(missed**2)))
-        freedom = np.maximum(whole**2 / sums(gross**2) - 1, 1.0)
-        half = error * student(level, freedom)
-        is_even = np.isclose(longs, shorts, rtol=1e-9, atol=0.0)  # sums are rounded
-        is_long = is_even | (longs > shorts)
-        larger = np.where(is_long, longs, shorts)
-        squares = np.where(is_long, sums(long**2), sums(short**2))
-        top = np.where(is_long, largest(long), largest(short))
-        return {
-            "accounts": accounts.astype(np.int64),
-            "positions": sums(held(~np.isnan(value))).astype(np.int64),
-            "missing": sums(held(np.isnan(value))).astype(np.int64),
-            "long_usd": longs,
-            "short_usd": shorts,
-            "net_share": share,
-            "low": np.maximum(share - half, -1.0),
-            "high": np.minimum(share + half, 1.0),
-            "long_accounts": sums(net > 0) / np.where(accounts > 0, accounts, np.nan),
-            "gain_bps": 1e4 * sums(held(gained)) / np.where(entry > 0, entry, np.nan),
-            "crowded_side": np.select([is_even, is_long], ["even", "long"], "short"),
-            "effective_accounts": larger**2 / squares,
-            "top_share": top / larger,
-        }
+    own = own.assign(accounts=gross > 0, longs=net > 0, long=long, short=short)
+    by = own.groupby(["cell", "size"])
+    sums, top = by.sum(), by[["long", "short"]].max()
+    whole, nets = (by[name].transform("sum") for name in ("gross", "net"))
+    # By how much the share would differ without each account (jackknife).
+    missed = (net - nets / whole * gross) / (whole - gross).where(gross < whole)
+    squares = own[["gross", "long", "short"]].assign(missed=missed) ** 2
+    squared = squares.groupby([own["cell"], own["size"]]).sum()
+    long, short = sums["long"], sums["short"]
+    several = sums["accounts"].where(sums["accounts"] > 1)
+    error = np.sqrt((several - 1) / several * squared["missed"])
+    freedom = (sums["gross"] ** 2 / squared["gross"] - 1).clip(lower=1.0)
+    half, share = error * student(level, freedom), (long - short) / (long + short)
+    is_even = np.isclose(long, short, rtol=1e-9, atol=0.0)  # sums are rounded
+    is_long = is_even | (long > short)
+    larger, squares_of, top_of = (
+        each["long"].where(is_long, each["short"]) for each in (sums, squared, top)
+    )
+    side = np.select([is_even, is_long], ["even", "long"], "short")
+    figures = sums[["accounts", "positions", "missing"]].assign(
+        long_usd=long,
+        short_usd=short,
+        net_share=share,
+        low=(share - half).clip(lower=-1.0),
+        high=(share + half).clip(upper=1.0),
+        long_accounts=sums["longs"] / sums["accounts"],
+        gain_bps=1e4 * sums["gained"] / sums["entry"].where(sums["entry"] > 0),
+        crowded_side=pd.array(side, dtype="str"),
+        effective_accounts=larger**2 / squares_of,
+        top_share=top_of / larger,
+    )
+    return figures.reset_index()

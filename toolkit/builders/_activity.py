@@ -5,9 +5,9 @@ from typing import Final, Literal
 import numpy as np
 import pandas as pd
 
-from toolkit.builders._cohorts import read_builder_fills
+from toolkit.builders._cohorts import fill_periods, read_builder_fills
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
-from toolkit.prepare.groups import starts_group, sum_groups
+from toolkit.prepare.groups import ratio, starts_group
 from toolkit.prepare.provenance import finish
 from toolkit.statistics import check_level, normal, wilson_interval
 from toolkit.times import FIRST_MONDAY, Time
@@ -93,66 +93,50 @@ def activity(
     if by not in _PERIODS:
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(_PERIODS)}")
     fills, rows, names, begin, end = read_builder_fills(fills, None, since, until)
-    ms, codes = rows["ms"].to_numpy(), rows["builder"].to_numpy()
-    is_inside = ms >= begin
     unit, begins = _PERIODS[by]
     # The number of the period of each fill, and of the last moment.
-    times = np.append(ms, max(end - 1, begin)) - begins
+    times = np.append(rows["ms"], max(end - 1, begin)) - begins
     numbers = times.view("M8[ms]").astype(unit).astype(np.int64)
-    period, after = np.where(is_inside, numbers[:-1], _EARLIER), int(numbers[-1]) + 1
-    # One row for each builder and period, from the first period of the builder on.
-    first = np.full(len(names), after)
-    np.minimum.at(first, codes[is_inside], period[is_inside])
-    length = after - first
-    offset = np.cumsum(length) - length
-    number = int(length.sum())
-    code = np.repeat(np.arange(len(length)), length)
-    periods = first[code] + np.arange(number) - offset[code]
-
+    rows = rows.assign(period=np.where(rows["ms"] >= begin, numbers[:-1], _EARLIER))
     # Each user of a builder once in each period.
-    builders, users, at = np.unique(np.stack([codes, rows["user"], period]), axis=1)
-    is_new = (np.diff(builders, prepend=-1) != 0) | (np.diff(users, prepend=-1) != 0)
-    is_kept = ~is_new & (np.diff(at, prepend=_EARLIER) == 1)
-    is_cell = at != _EARLIER
-    cell = (offset - first)[builders[is_cell]] + at[is_cell]
-    active, new, kept = (
-        np.bincount(cell[flags[is_cell]], minlength=number) for flags in (is_cell, is_new, is_kept)
+    keys = ["builder", "period"]
+    users = rows[["builder", "user", "period"]].drop_duplicates().sort_values("period")
+    since_before = users.groupby(["builder", "user"])["period"].diff()
+    users = users.assign(new=since_before.isna(), kept=since_before == 1)
+    counts = users.groupby(keys).agg(
+        active=("user", "size"), new=("new", "sum"), kept=("kept", "sum")
     )
-    before = np.append(0, active[:-1])[:number]
-    before[offset[length > 0]] = 0
-    row = (offset - first)[codes[is_inside]] + period[is_inside]
-    volume, usd = (
-        sum_groups(row, rows[name].to_numpy()[is_inside], number) for name in ("volume", "usd")
+    sums = rows.groupby(keys).agg(
+        fills=("user", "size"), volume=("volume", "sum"), revenue=("usd", "sum")
     )
-    # The sums of all builders in the period.
-    same = periods - periods.min(initial=after)
-    volumes, fees = (np.bincount(same, each)[same] for each in (volume, usd))
+    made = fill_periods(
+        counts.join(sums).drop(_EARLIER, level="period", errors="ignore"), int(numbers[-1]) + 1
+    )
+    periods = made["period"].to_numpy()
     start, stop = (
         each.astype(unit).astype("M8[ms]").astype(np.int64) + begins
         for each in (periods, periods + 1)
     )
+    before = made.groupby("builder")["active"].shift(fill_value=0).to_numpy()
     is_complete = (stop <= end) & (start >= begin)
     n = np.where((before > 0) & is_complete, before, np.nan)
-    low, high = wilson_interval(kept / n, n, normal(level))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        columns = {
-            "builder": Names(code, names).texts(),
-            "time": utc_times(start),
-            "active": active,
-            "new": new,
-            "returning": active - new,
-            "before": before,
-            "kept": kept,
-            "retention": kept / n,
-            "low": low,
-            "high": high,
-            "fills": np.bincount(row, minlength=number),
-            "volume": volume,
-            "revenue": usd,
-            "volume_share": np.where(volumes > 0, volume / volumes, np.nan),
-            "revenue_share": np.where(fees > 0, usd / fees, np.nan),
-            "complete": is_complete,
-        }
+    low, high = wilson_interval(made["kept"] / n, n, normal(level))
+    whole = made.groupby("period")[["volume", "revenue"]].transform("sum")
+    columns = {
+        "builder": Names(made["builder"].to_numpy(), names).texts(),
+        "time": utc_times(start),
+        "active": made["active"],
+        "new": made["new"],
+        "returning": made["active"] - made["new"],
+        "before": before,
+        "kept": made["kept"],
+        "retention": made["kept"] / n,
+        "low": low,
+        "high": high,
+        **{name: made[name] for name in ("fills", "volume", "revenue")},
+        **{f"{name}_share": ratio(made[name], whole[name]) for name in whole},
+        "complete": is_complete,
+    }
     result = pd.DataFrame(columns)
     if builder is not None:
         result = result[result["builder"] == builder.lower()]
@@ -239,27 +223,26 @@ def approval_spans(
         is_approved = pd.concat([known[keys], every[keys]]).duplicated().to_numpy()[len(known) :]
         seen.append(every.loc[~is_approved, ["user", "ms"]].assign(held=False))
     rows = pd.concat(seen, ignore_index=True)
-    user, names = pd.factorize(rows["user"], sort=True)
-    ms, held = rows["ms"].to_numpy(), rows["held"].to_numpy(dtype=bool)
+    rows["user"], names = pd.factorize(rows["user"], sort=True)
     # A block is one millisecond. Within a block, all or none of a user's fills have the approval.
-    order = np.lexsort((held, ms, user))
-    user, ms, held = user[order], ms[order], held[order]
-    begin = np.flatnonzero(starts_group(user, held))
-    end = np.append(begin[1:], len(user)) - 1
+    rows = rows.sort_values(["user", "ms", "held"])
     # The runs of one user alternate: with the approval, and without it.
-    same = user[begin[1:]] == user[begin[:-1]]
-    after = np.append(NO_TIME, np.where(same, ms[end[:-1]], NO_TIME))[: len(begin)]
-    before = np.append(np.where(same, ms[begin[1:]], NO_TIME), NO_TIME)[: len(begin)]
-    kept = np.flatnonzero(held[begin])
-    owner = user[begin[kept]]
+    number = np.cumsum(starts_group(rows["user"].to_numpy(), rows["held"].to_numpy(bool)))
+    runs = rows.groupby(number).agg(
+        user=("user", "first"), held=("held", "first"), first=("ms", "min"), last=("ms", "max"),
+        seen=("ms", "size"),
+    )  # fmt: skip
+    by_user = runs.groupby("user")
+    runs["after"] = by_user["last"].shift(fill_value=NO_TIME)
+    runs["before"] = by_user["first"].shift(-1, fill_value=NO_TIME)
+    spans = runs[runs["held"].astype(bool)]
     columns = {
-        "user": Names(owner % (len(names) + 1), [*names, ""]).texts(),
-        "span": np.arange(len(kept)) - np.searchsorted(owner, owner) + 1,
-        "after": utc_times(after[kept]),
-        "first": utc_times(ms[begin[kept]]),
-        "last": utc_times(ms[end[kept]]),
-        "before": utc_times(before[kept]),
-        "seen": (end - begin + 1)[kept],
+        "user": Names(spans["user"].to_numpy() % (len(names) + 1), [*names, ""]).texts(),
+        "span": spans.groupby("user").cumcount().to_numpy() + 1,
+        **{
+            name: utc_times(spans[name].to_numpy()) for name in ("after", "first", "last", "before")
+        },
+        "seen": spans["seen"].to_numpy(),
     }
     frames = {name: table.frame for name, table in inputs.items()}
     return finish(pd.DataFrame(columns), frames, helper="builders.approval_spans")

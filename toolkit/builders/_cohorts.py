@@ -68,30 +68,22 @@ def cohorts(
     fills, rows, _, begin, end = read_builder_fills(fills, builder, since, until)
     rows = rows[rows["first"] >= begin]
     begin, end = begin - FIRST_MONDAY, end - FIRST_MONDAY
-    week, cohort = ((rows[name].to_numpy() - FIRST_MONDAY) // WEEK for name in ("ms", "first"))
-    starts, code = np.unique(cohort, return_inverse=True)
+    week, cohort = ((rows[name] - FIRST_MONDAY) // WEEK for name in ("ms", "first"))
+    sums = rows.groupby([cohort.rename("cohort"), week.rename("week")]).agg(
+        active=("user", "nunique"), volume=("volume", "sum"), revenue=("usd", "sum")
+    )
     # Every cohort at every age that has begun; the last week may still run.
-    ages = np.maximum(-(-end // WEEK) - starts, 1)
-    offset = np.cumsum(ages) - ages
-    number = int(ages.sum())
-    place = offset[code] + week - cohort
-    is_repeat = pd.DataFrame({"place": place, "user": rows["user"].to_numpy()}).duplicated()
-    active = np.bincount(place[~is_repeat], minlength=number)
-    users = np.repeat(active[offset], ages)
-    start = np.repeat(starts, ages)
-    age = np.arange(number) - np.repeat(offset, ages)
-    over = (start + age + 1) * WEEK <= end
-    known = {
-        "active": active.astype(np.float64),
-        "retention": active / users,
-        "volume": sum_groups(place, rows["volume"].to_numpy(), number),
-        "revenue": sum_groups(place, rows["usd"].to_numpy(), number),
-    }
+    made = fill_periods(sums, -(-end // WEEK))
+    over, start = (made["week"] + 1) * WEEK <= end, made["cohort"]
+    users = made.groupby("cohort")["active"].transform("first")
+    known = (
+        made[["active"]].assign(retention=made["active"] / users).join(made[["volume", "revenue"]])
+    )
     columns = {
-        "cohort": utc_times(start * WEEK + FIRST_MONDAY),
-        "age": age,
+        "cohort": utc_times(start.to_numpy() * WEEK + FIRST_MONDAY),
+        "age": made["week"] - start,
         "users": users,
-        **{name: np.where(over, values, np.nan) for name, values in known.items()},
+        **known.astype("float64").where(over),
         "complete": over,
         "earlier": start <= begin // WEEK,
     }
@@ -244,3 +236,12 @@ def read_builder_fills(
     rows = rows[rows["ms"] < end]
     rows = rows.assign(first=rows.groupby("user")["ms"].transform("min"))
     return table.frame, rows, names.values, begin, end
+
+
+def fill_periods(sums: pd.DataFrame, after: int) -> pd.DataFrame:
+    """Return sums by a key and a period for all periods before `after`, from the key's first on."""
+    key, period = map(str, sums.index.names)
+    first = sums.reset_index().groupby(key)[period].min()
+    every = first.map(lambda start: range(start, after)).explode().astype("int64")
+    index = pd.MultiIndex.from_arrays([every.index, every], names=[key, period])
+    return sums.reindex(index, fill_value=0).reset_index()

@@ -11,13 +11,13 @@ from toolkit.arrays import Floats
 from toolkit.contract.market_names import code_among
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
-from toolkit.liquidations._margin_buffers import LeverageLimits, Margins, read_margins
+from toolkit.liquidations._margin_buffers import LeverageLimits, read_margins
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.states import BACKSTOP_SHARE, name_some, open_positions
-from toolkit.rules.margin import maintenance
+from toolkit.rules.margin import maintenance, tiered_adverse_move
 from toolkit.slippage._fit import SlippageFit
 from toolkit.slippage._means import UNIT_USD
 from toolkit.statistics import Estimate, Sampling, bootstrap_interval, check_level
@@ -27,14 +27,18 @@ SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0
 _LOWEST_PRICE: Final = 0.01
 """Impact leaves at least this share of a price."""
 _TOTALS: Final = ("accounts", "forced_usd", "backstop_usd", "deficit_usd", "unpriced_usd")
-_PARAMS: Final = (
-    "shock", "estimate", "low", "high", "amplification", "amplification_low",
-    "amplification_high", "rounds", *_TOTALS, "extrapolated_usd",
+_MOVES: Final = (
+    "shock", "estimate", "low", "high", "amplification", "amplification_low", "amplification_high",
 )  # fmt: skip
-_ROUNDS: Final = (
-    "shock", "round", "accounts", "positions", "forced_usd", "coin_usd", "backstop_usd",
-    "deficit_usd", "move",
-)  # fmt: skip
+_PARAMS: Final = (*_MOVES, "rounds", *_TOTALS, "extrapolated_usd")
+_SUMS: Final = {
+    "shock": ("shock", "first"), "accounts": ("user", "size"), "positions": ("positions", "sum"),
+    "forced_usd": ("notional", "sum"), "coin_usd": ("coin_usd", "first"),
+    "backstop_usd": ("backstop_usd", "sum"), "deficit_usd": ("deficit_usd", "sum"),
+    "unpriced_usd": ("unpriced_usd", "first"), "move": ("move", "first"),
+}  # fmt: skip
+"""What a round states -> the column of its liquidated accounts, and how it is summed."""
+_ROUNDS: Final = ("shock", "round", *(name for name in [*_SUMS][1:] if name != "unpriced_usd"))
 _LIQUIDATED: Final = (
     "shock", "round", "user", "dex", "margin", "coin", "notional", "equity", "maintenance",
     "method",
@@ -219,11 +223,11 @@ def cascade(
     if wrong := [shock for shock in shocks if not shock or shock <= -1]:
         raise ValueError(f"each shock must be above -1 and different from 0; one is {wrong[0]!r}")
     held = open_positions(positions, ("margin_used",), ("leverage_type",))
-    margins = read_margins(held, accounts, max_leverage, margin_tables)
-    unknown = np.isnan(margins.equity)
+    table, tiers, margin = read_margins(held, accounts, max_leverage, margin_tables)
+    unknown = table["room"].isna()
     if unknown.any():
-        users = margins.table["user"][unknown].unique()
-        coins = sorted(held["coin"][np.isnan(margins.own)].unique())
+        users = table["user"][unknown].unique()
+        coins = sorted(held["coin"][held["own"].isna()].unique())
         reason = f", or the largest leverage of {name_some(coins)}" if coins else ""
         warn_caller(
             f"positions: {count_text(int(unknown.sum()), 'account')} of {len(unknown):,} "
@@ -239,76 +243,75 @@ def cascade(
         raise ValueError(
             f"positions: no position is in {coin!r}. Choose one of {name_some(names, 8)}"
         )
-    run = _prepare_rounds(margins, held, coins, lasting * a, k, backstop_trades)
+    run = _prepare_rounds(table, held, tiers, coins, (lasting * a, k), backstop_trades)
     of_other = betas.get if isinstance(betas, Mapping) else lambda name, _: betas
-    sums: list[dict[str, float]] = []
-    rounds: list[dict[str, float]] = []
-    gone: list[pd.DataFrame] = []
-    for shock in shocks:
+    moves, gone = list[tuple[float, ...]](), list[pd.DataFrame]()
+    for place, shock in enumerate(shocks):
         first = np.array([max(of_other(name, 0.0) * shock, -1.0) for name in coins])
         first[0] = shock
-        (final, traded, rows, hits), *drawn = (run(first, draw) for draw in range(len(a)))
+        (final, traded, hits), *drawn = (run(first, draw) for draw in range(len(a)))
         low, high = bootstrap_interval(np.array([move for move, *_ in drawn]), blocks, level)
         low, high = min(low, final), max(high, final)
-        rounds += [{"shock": shock, **row} for row in rows]
-        gone += [hit.assign(shock=shock) for hit in hits]
-        total = (sum(row[name] for row in rows) for name in _TOTALS)
+        gone += [hit.assign(shock=shock, place=place) for hit in hits]
         ends = sorted((low / shock, high / shock))
         shown = largest[np.arange(len(coins)), (traded > 0).astype(np.int64)]
         beyond = np.nansum(np.maximum(np.abs(traded) - shown, 0.0))
-        figures = (shock, final, low, high, final / shock, *ends, len(rows), *total, beyond)
-        sums.append(dict(zip(_PARAMS, figures, strict=True)))
+        moves.append((shock, final, low, high, final / shock, *ends, beyond))
 
-    def result(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
+    def result(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         types = {name: _DTYPES.get(name, "float64") for name in columns}
-        return pd.DataFrame(rows).reindex(columns=[*columns]).astype(types)
+        return rows.reindex(columns=[*columns]).astype(types)
 
-    params, all_rounds = result(sums, _PARAMS), result(rounds, _ROUNDS)
-    liquidated = result(pd.concat(gone, ignore_index=True) if gone else [], _LIQUIDATED)
+    none = pd.DataFrame(columns=["place", "round", *(name for name, _ in _SUMS.values())])
+    hit = pd.concat(gone, ignore_index=True) if gone else none
+    by_round = hit.groupby(["place", "round"]).agg(**_SUMS).reset_index()
+    by_shock = by_round.groupby("place")
+    totals = by_shock[[*_TOTALS]].sum().assign(rounds=by_shock.size())
+    every = pd.DataFrame(moves, columns=[*_MOVES, "extrapolated_usd"])
+    params = result(every.join(totals.reindex(every.index, fill_value=0)), _PARAMS)
+    rounds, liquidated = result(by_round, _ROUNDS), result(hit, _LIQUIDATED)
     inputs: dict[str, Any] = {"positions": positions, "accounts": accounts}
     inputs |= {} if isinstance(impact, SlippageFit) else {"impact": impact}
     state_provenance(
-        (params, all_rounds, liquidated), inputs,
-        helper="liquidations.cascade", coin=coin, margin=margins.source, impact=source,
+        (params, rounds, liquidated), inputs,
+        helper="liquidations.cascade", coin=coin, margin=margin, impact=source,
     )  # fmt: skip
     return Cascade(
-        params=params, n=len(margins.equity), level=level, rounds=all_rounds,
+        params=params, n=len(table), level=level, rounds=rounds,
         liquidated=liquidated, coin=coin, unmeasured=int(unknown.sum()),
-        unmeasured_usd=float(margins.table["notional"][unknown].sum()),
-        method=f"rounds of liquidations; {margins.source}; impact: {source}",
+        unmeasured_usd=float(table["notional"][unknown].sum()),
+        method=f"rounds of liquidations; {margin}; impact: {source}",
     )  # fmt: skip
 
 
 def _prepare_rounds(
-    margins: Margins,
+    table: pd.DataFrame,
     held: pd.DataFrame,
+    tiers: tuple[Floats, Floats],
     coins: list[str],
-    a: Floats,
-    k: Floats,
+    laws: tuple[Floats, Floats],
     backstop_trades: bool,
-) -> Callable[[Floats, int], tuple[float, Floats, list[dict[str, float]], list[pd.DataFrame]]]:
+) -> Callable[[Floats, int], tuple[float, Floats, list[pd.DataFrame]]]:
     """Return the function of the rounds after a shock of the first of the coins.
 
-    Accounts without a distance are never liquidated. ``a`` and ``k`` are of `_estimate_laws`.
+    Accounts without a distance are never liquidated. `table`, `held` and `tiers` are of
+    `read_margins`, `laws` of `_estimate_laws`.
     """
-    distance = margins.distances(held)
+    distance = tiered_adverse_move(table["room"], held["account"], held["value"], *tiers)
     rank = np.argsort(distance, kind="stable")
-    table, equities = margins.table.iloc[rank], margins.equity[rank]
-    distance = distance[rank][: np.count_nonzero(~np.isnan(distance))]
-    own = np.argsort(rank)[margins.account]
+    distance, table = distance[rank], table.iloc[rank]
+    distance, equities = distance[~np.isnan(distance)], table["room"].to_numpy()
+    own = np.argsort(rank)[held["account"]]
     order = np.argsort(own, kind="stable")
-    owners = own[order]
+    owners, values = own[order], held["value"].to_numpy()[order]
     starts = np.searchsorted(owners, np.arange(len(rank) + 1))
     coin_codes = pd.Index(coins).get_indexer(pd.Index(held["coin"]))[order].astype(np.int64)
-    values = (held["notional"] * np.sign(held["szi"])).to_numpy()[order]
-    most, low = margins.max_leverage[order], margins.lower_bound[order]
+    (most, low), (a, k) = (each[order] for each in tiers), laws
 
-    def run(shock: Floats, draw: int) -> Any:
-        """Return the final move, the trades, the rounds and their accounts; of a draw no rounds."""
+    def run(shock: Floats, draw: int) -> tuple[float, Floats, list[pd.DataFrame]]:
+        """Return the final move, the trades, and the accounts of each round; of a draw none."""
         gone, place = np.zeros(len(equities), bool), np.arange(len(shock))
-        traded, move = np.zeros(len(shock)), shock
-        rows: list[dict[str, float]] = []
-        hits: list[pd.DataFrame] = []
+        traded, move, hits = np.zeros(len(shock)), shock, list[pd.DataFrame]()
         while np.isfinite(move[0]):
             # Nobody is liquidated while no price has moved by more than the account's distance.
             near = int(np.searchsorted(distance, np.abs(move).max(), side="right"))
@@ -334,27 +337,21 @@ def _prepare_rounds(
             move = shock + (1 + shock) * np.maximum(pushed, _LOWEST_PRICE - 1)
             if draw:
                 continue
-            hit = table.iloc[np.flatnonzero(is_hit)].assign(
-                notional=sum_groups(owner, np.abs(moved), near)[is_hit],
-                equity=equity[is_hit],
-                maintenance=required[is_hit],
-                method=np.where(is_backstop, "backstop", "market")[is_hit],
+            notional = sum_groups(owner, np.abs(moved), near)
+            hit = table.iloc[:near].assign(
                 round=len(hits) + 1,
+                notional=notional,
+                equity=equity,
+                maintenance=required,
+                method=np.where(is_backstop, "backstop", "market"),
+                backstop_usd=np.where(is_backstop, notional, 0.0),
+                deficit_usd=np.maximum(-equity, 0.0),
+                coin_usd=flow[0] + 0.0,
+                unpriced_usd=np.abs(moved)[is_hit[owner] & unknown[coin]].sum(),
+                move=move[0],
             )
-            hits.append(hit)
-            row = {
-                "round": len(hits),
-                "accounts": len(hit),
-                "positions": int(is_hit[owner].sum()),
-                "forced_usd": hit["notional"].sum(),
-                "coin_usd": flow[0] + 0.0,
-                "backstop_usd": hit["notional"][hit["method"] == "backstop"].sum(),
-                "deficit_usd": -np.minimum(hit["equity"], 0.0).sum() + 0.0,
-                "unpriced_usd": np.abs(moved)[is_hit[owner] & unknown[coin]].sum(),
-                "move": float(move[0]),
-            }
-            rows.append(row)
-        return float(move[0]), traded, rows, hits
+            hits.append(hit[is_hit])
+        return float(move[0]), traded, hits
 
     return run
 

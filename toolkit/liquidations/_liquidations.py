@@ -116,11 +116,10 @@ def levels(
     px, mark = rows["liquidation_px"].to_numpy(), rows["mark"].to_numpy()
     unmeasured = np.zeros(len(rows), dtype=bool)
     if accounts is not None:
-        margins = read_margins(rows, accounts, max_leverage, margin_tables)
+        margins, tiers, _ = read_margins(rows, accounts, max_leverage, margin_tables)
         # The margin of the account's other positions is not available to this one.
-        others = margins.computed[margins.account] - margins.own
-        equity = margins.equity[margins.account] - others
-        tiers = margins.max_leverage, margins.lower_bound
+        free = (margins["room"] - margins["computed"]).to_numpy()
+        equity = free[rows["account"]] + rows["own"].to_numpy()
         computed = liquidation_price(mark, rows["szi"], equity, *tiers)
         unmeasured = np.isnan(px) & np.isnan(equity)
         px = np.where(np.isnan(px), computed, px)

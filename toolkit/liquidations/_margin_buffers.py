@@ -6,13 +6,13 @@ leverage.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from toolkit.accounts._values import values_table
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.contract.dexes import canonical_dex
 from toolkit.errors import warn_caller
 from toolkit.prepare import states
@@ -118,50 +118,17 @@ def buffers(
     1  isolated    20.0          5.0    15.0    0.1429
     """
     rows = states.open_positions(positions, ("margin_used",), ("leverage_type",))
-    margins = read_margins(rows, accounts, max_leverage, margin_tables)
-    table = margins.table
-    result = table.assign(
-        buffer=table["equity"] - table["maintenance"], distance=margins.distances(rows)
+    table, tiers, source = read_margins(rows, accounts, max_leverage, margin_tables)
+    moves = tiered_adverse_move(table.pop("room"), rows["account"], rows["value"], *tiers)
+    stated = table.pop("stated")
+    result = table.drop(columns="computed").assign(
+        buffer=table["equity"] - table["maintenance"], distance=moves
     )
-    inputs = {"accounts": accounts, "positions": positions}
-    source = margins.source
-    if margins.stated:
+    if count := int(stated.sum()):
         cross = int((table["margin"] == "cross").sum())
-        source += f"; maintenance as stated for {margins.stated:,} of {cross:,} cross accounts"
+        source += f"; maintenance as stated for {count:,} of {cross:,} cross accounts"
+    inputs = {"accounts": accounts, "positions": positions}
     return finish(result, inputs, helper="liquidations.buffers", margin=source)
-
-
-class Margins(NamedTuple):
-    """Margins of accounts: an account is all cross positions on a dex, or one isolated position.
-
-    - ``account``: place of each position's account in `table`
-    - ``own``: maintenance margin of each position by the tiers; NaN if not known
-    - ``computed``: the sum of `own` of each account
-    - ``equity``: equity of each account for the rules. If the stated margin differs from the rules,
-      the difference reduces the equity. So both agree now, and the tiers determine how the margin
-      changes with the price.
-    - ``table``: the accounts, sorted, with what is stated
-    - ``max_leverage``, ``lower_bound``: tiers, with one row for each position and one column for
-      each tier, for `toolkit.rules.margin`
-    - ``source``: their source: ``"margin tables"``, or ``"one tier for each coin"``
-    - ``stated``: number of accounts with a stated maintenance margin
-    """
-
-    account: Ints
-    own: Floats
-    computed: Floats
-    equity: Floats
-    table: pd.DataFrame
-    max_leverage: Floats
-    lower_bound: Floats
-    source: str
-    stated: int
-
-    def distances(self, rows: pd.DataFrame) -> Floats:
-        """Return the distance of each account from liquidation."""
-        value = (rows["notional"] * np.sign(rows["szi"])).to_numpy()
-        tiers = self.max_leverage, self.lower_bound
-        return tiered_adverse_move(self.equity, self.account, value, *tiers)
 
 
 def read_margins(
@@ -169,35 +136,46 @@ def read_margins(
     accounts: Frame,
     max_leverage: LeverageLimits | None,
     margin_tables: Frame | None,
-) -> Margins:
-    """Return the margins of the accounts of positions; `rows` are of `open_positions`."""
+) -> tuple[pd.DataFrame, tuple[Floats, Floats], str]:
+    """Return the margins of the accounts of positions, the tiers of positions, and their source.
+
+    An account is all cross positions on a dex, or one isolated position. The accounts are sorted
+    and have the columns of `buffers` but the last two, and
+
+    - ``computed``: maintenance margin by the tiers; NaN if not known
+    - ``room``: equity for the rules. If the stated margin differs from the rules, the difference
+      reduces the equity. So both agree now, and the tiers determine how the margin changes with
+      the price.
+    - ``stated``: whether the maintenance margin is stated
+
+    `rows` are of `open_positions`. This adds ``account``: place of the account, ``own``:
+    maintenance margin of the position, and ``value``: its value, negative for shorts.
+    """
     is_isolated = (rows["leverage_type"] == "isolated").to_numpy()
     is_snapshot = "collateral_token" in as_pandas(accounts, "accounts")
     owners = _snapshot_accounts(accounts, rows) if is_snapshot else states.account_states(accounts)
     keys = states.join_keys(owners, rows)
-    tiers = read_tiers(rows, max_leverage, margin_tables)
-    own = maintenance(rows["notional"], *tiers[:2])
+    most, low, source = read_tiers(rows, max_leverage, margin_tables)
     codes = [pd.factorize(rows[name], sort=True)[0] for name in (*keys, "coin")]
-    codes[-1] = np.where(is_isolated, codes[-1] + 1, 0)
-    account = number_rows(*codes)
+    account = number_rows(*codes[:-1], np.where(is_isolated, codes[-1] + 1, 0))
+    rows["account"], rows["own"] = account, maintenance(rows["notional"], most, low)
+    rows["value"] = rows["notional"] * np.sign(rows["szi"])
     first = np.unique(account, return_index=True)[1]
     is_cross = ~is_isolated[first]
     found = rows.iloc[first].reset_index(drop=True)
-    stated_names = ["cross_account_value", "account_mode", states.STATED]
     owned = found[keys].merge(owners.drop_duplicates(keys, keep="last"), "left", keys)
+    stated_names = ["cross_account_value", "account_mode", states.STATED]
     value, mode, stated = owned.reindex(columns=stated_names).to_numpy(np.float64).T
-
-    def sums(name: str) -> Floats:
-        return sum_groups(account, rows[name].to_numpy(), len(first))
-
-    computed, margin = sum_groups(account, own, len(first)), sums("margin_used")
+    amounts = rows.reindex(columns=["own", "margin_used", "notional", "unrealized_pnl"])
+    computed, margin, notional, gain = (
+        sum_groups(account, amount, len(first)) for amount in amounts.to_numpy(np.float64).T
+    )
     stated = np.where(is_cross, stated, np.nan)
     needed = np.where(np.isnan(stated), computed, stated)
     if is_snapshot:  # the value contains the margin of isolated positions
         isolated = pd.Series(np.where(is_cross, 0.0, margin))
         value = value - isolated.groupby([found[name] for name in keys]).transform("sum")
     else:
-        gain = sums("unrealized_pnl") if "unrealized_pnl" in rows else np.full(len(first), np.nan)
         backed = is_cross & states.is_spot_backed(mode, value, gain, states.BACKSTOP_SHARE * needed)
         states.warn_spot_backed(found["user"][backed], mode[backed])
         value = np.where(backed, np.nan, value)
@@ -207,11 +185,13 @@ def read_margins(
         coin=found["coin"].astype("str").mask(is_cross),
         positions=np.bincount(account, minlength=len(first)),
         equity=equity,
-        notional=sums("notional"),
+        notional=notional,
         maintenance=needed,
+        computed=computed,
+        room=equity - (needed - computed),
+        stated=~np.isnan(stated),
     )
-    count = int((~np.isnan(stated)).sum())
-    return Margins(account, own, computed, equity - (needed - computed), table, *tiers, count)
+    return table, (most, low), source
 
 
 def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -244,7 +224,7 @@ def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
 def read_tiers(
     positions: pd.DataFrame, max_leverage: LeverageLimits | None, margin_tables: Frame | None
 ) -> tuple[Floats, Floats, str]:
-    """Return the tiers of each position: `max_leverage`, `lower_bound`, `source` of `Margins`.
+    """Return the tiers of each position: largest leverages, lower bounds, source.
 
     - ``positions``: a pandas frame with ``coin``, and ``max_leverage`` if the state has it
     - ``max_leverage``: largest leverages by coin, or a frame of `tk.meta`

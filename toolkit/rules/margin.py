@@ -21,7 +21,7 @@ from math import floor
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Floats
 
 ExactTiers = Sequence[tuple[int, int]]
 """Lower bound and largest leverage of each tier; the first lower bound is 0."""
@@ -64,14 +64,12 @@ def maintenance(
     notional = np.asarray(notional, np.float64)
     if lower_bound is None:
         return notional / (2 * np.asarray(max_leverage, np.float64))
-    most, low = _tier_arrays(max_leverage, lower_bound)
-    high = np.concatenate([low[..., 1:], np.full_like(low[..., :1], np.inf)], axis=-1)
     # Each tier applies its own rate to the part of the notional that lies in it. The first tier
     # continues below 0, so that one tier gives the same as no tiers for every number.
-    bottom = np.where(np.arange(low.shape[-1]) == 0, -np.inf, low)
-    part = np.clip(notional[..., None], bottom, high) - np.where(np.isfinite(low), low, 0.0)
-    part = np.where(np.isfinite(low), part, 0.0)
-    return np.asarray((part / (2 * most)).sum(axis=-1))
+    above = notional[..., None] - np.asarray(lower_bound, np.float64)
+    above[..., 1:] = np.maximum(above[..., 1:], 0.0)
+    part = -np.diff(above, axis=-1, append=0.0)
+    return np.asarray((part / (2 * np.asarray(max_leverage, np.float64))).sum(axis=-1))
 
 
 def pad_tiers(tables: Sequence[Sequence[tuple[float, float]]]) -> tuple[Floats, Floats]:
@@ -166,42 +164,24 @@ def tiered_adverse_move(
     [1.8571]
     """
     equity, notional = np.asarray(equity, np.float64), np.asarray(notional, np.float64)
-    owner = np.asarray(owner, np.int64)
-    most, low = _tier_arrays(max_leverage, lower_bound)
-    move = _uncapped_move(equity, owner, notional, most, low)
-    # At d = 1 all longs are worthless. An account that survives this can lose only with its shorts.
-    count, short = len(equity), np.maximum(-notional, 0.0)
-    long = np.bincount(owner, np.maximum(notional, 0.0), count)
-    needed = np.bincount(owner, short + maintenance(2 * short, most, low), count)
-    survives = (long > 0) & (equity - long - needed >= 0)
-    if not survives.any():
-        return move
-    most, low = (np.broadcast_to(table, (len(notional), table.shape[-1])) for table in (most, low))
-    is_short = (short > 0) & survives[owner]
-    beyond = _uncapped_move(
-        equity - long, owner[is_short], notional[is_short], most[is_short], low[is_short]
-    )
-    return np.where(survives, beyond, move)
-
-
-def _uncapped_move(
-    equity: Floats, owner: Ints, notional: Floats, most: Floats, low: Floats
-) -> Floats:
-    """Return the move of `tiered_adverse_move` if prices could fall below 0."""
+    owner, count = np.asarray(owner, np.int64), len(equity)
+    most, low = np.asarray(max_leverage, np.float64), np.asarray(lower_bound, np.float64)
     size, sign = np.abs(notional), np.sign(notional)
-    count = len(equity)
-    gross = np.bincount(owner, size, count)
-    move = np.where(gross > 0, 0.0, np.nan)
-    # Newton's method between bounds: with rates of at most a half, the slope of the difference
-    # lies between a half and one and a half times the notional.
+    gross, shorts = (np.bincount(owner, part, count) for part in (size, size * (sign < 0)))
+    # Without shorts, an account loses no more than all of its longs.
+    is_liquidated = (gross > 0) & ((shorts > 0) | (equity < gross))
+    move = np.where(is_liquidated, 0.0, np.nan)
+    # Newton's method between bounds.
     least, largest = np.full(count, -np.inf), np.full(count, np.inf)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(_MOST_STEPS):
             moved = size * (1.0 - sign * move[owner])
-            left = equity - move * gross - np.bincount(owner, maintenance(moved, most, low), count)
-            tier = (moved[:, None] >= low).sum(axis=1).clip(1) - 1
-            here = np.take_along_axis(most, tier[:, None], 1)[:, 0]
-            slope = gross - np.bincount(owner, notional / (2 * here), count)
+            moved = np.where(sign > 0, np.maximum(moved, 0.0), moved)
+            used = sign * (size - moved) + maintenance(moved, most, low)
+            left = equity - np.bincount(owner, used, count)
+            tier = (moved[:, None] >= low).sum(axis=1, keepdims=True).clip(1) - 1
+            slope = size - notional / (2 * np.take_along_axis(most, tier, 1)[:, 0])
+            slope = np.bincount(owner, np.where((sign > 0) & (moved == 0), 0.0, slope), count)
             least = np.where(left >= 0, np.maximum(least, move), least)
             largest = np.where(left <= 0, np.minimum(largest, move), largest)
             step = move + left / slope
@@ -322,9 +302,3 @@ def _tier_terms(notional: int, tiers: ExactTiers) -> tuple[Fraction, Fraction]:
         before, rate = rate, Fraction(1, 2 * leverage)
         deduction += lower_bound * (rate - before)
     return rate, deduction
-
-
-def _tier_arrays(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> tuple[Floats, Floats]:
-    most, low = np.asarray(max_leverage, np.float64), np.asarray(lower_bound, np.float64)
-    most, low = np.broadcast_arrays(most, low)
-    return most, low
