@@ -54,7 +54,7 @@ _TOTAL_ROUNDING: Final = 1e-4  # USD; totals and values have six decimals
 _TOTAL_NOISE: Final = 1e-9  # relative error of a sum of floats, with a margin
 
 _IDENTITIES: Final[Mapping[type[records.Record], tuple[tuple[str, ...], str]]] = {
-    records.Fill: (("tid", "start_position", "coin", "user"), "fill"),
+    records.Fill: (("time", "tid", "coin", "user"), "fill"),
     records.FundingRow: (("time", "user", "coin"), "payment"),
     records.Candle: (("start_time",), "candle"),
     records.FundingRate: (("time", "coin"), "rate"),
@@ -170,28 +170,23 @@ class BreakLog(list[RowBreak]):
 
 
 class _Rows:
-    """Rows whose columns are read as they are needed, with their times.
+    """Columns that are read as they are needed, and the times of their rows."""
 
-    `at` has their places in the columns.
-    """
-
-    def __init__(self, columns: Columns, time: str = "", at: Ints | None = None) -> None:
-        self.columns, self._time, self._is_whole = columns, time, at is None
-        self.at = np.arange(len(next(iter(columns.values())))) if at is None else at
+    def __init__(self, columns: Columns, time: str = "") -> None:
+        self.columns, self.count = columns, len(next(iter(columns.values())))
         self._codes: dict[str, tuple[Ints, Any]] = {}
         self.time = self.whole(time)  # Unix milliseconds; 0 if the rows are no history
-
-    def take(self, rows: Ints) -> "_Rows":
-        """Return some of the rows."""
-        return _Rows(self.columns, self._time, self.at[rows])
 
     def values(self, name: str) -> Any:
         """Return a column of Arrow, with times as whole milliseconds; nulls if it is not there."""
         values = self.columns.get(name)
         if values is None:
-            return pa.nulls(len(self.at), pa.int8())
-        values = _read_column(values)
-        return values if self._is_whole else values.take(self.at)
+            return pa.nulls(self.count, pa.int8())
+        if not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values)
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        return values
 
     def floats(self, name: str) -> Floats:
         """Return numbers; a missing value, and a text that is no number, is NaN."""
@@ -215,23 +210,23 @@ class _Rows:
             self._codes[name] = np.asarray(encoded.indices).astype(np.int64), np.array(names, "O")
         return self._codes[name]
 
-    def find_repeats(self, identity: Sequence[str], compared: Sequence[str] | None) -> list[int]:
-        """Return the rows that repeat an earlier row in `compared`; None stands for all columns."""
-        mixed = np.zeros(len(self.at), dtype=np.int64)
+    def find_repeats(
+        self, identity: Sequence[str], compared: Sequence[str] | None, at: Any = slice(None)
+    ) -> list[int]:
+        """Return the rows that repeat an earlier row in `compared`; None stands for all columns.
+
+        `at` has the rows in their order.
+        """
+        mixed = np.zeros(self.count, dtype=np.int64)
         for name in (name for name in identity if name in self.columns):
-            kind = self.values(name).type
-            if pa.types.is_integer(kind):
-                codes = self.whole(name)
-            elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-                codes = self.floats(name).view(np.int64)
-            else:
-                codes = self.codes(name)[0]
-            mixed = mixed * _MIX + codes
+            is_whole = pa.types.is_integer(self.values(name).type)
+            mixed = mixed * _MIX + (self.whole(name) if is_whole else self.codes(name)[0])
         ascending = np.sort(mixed)
         several = ascending[1:][ascending[1:] == ascending[:-1]]
         if not identity or not len(several):
             return []
-        candidates = np.flatnonzero(np.isin(mixed, several))
+        order = np.arange(self.count)[at]
+        candidates = order[np.isin(mixed[order], several)]
         names = self.columns if compared is None else [n for n in compared if n in self.columns]
         rows = pa.table({name: self.values(name) for name in names}).take(candidates)
         parts = (part.to_pylist() for part in rows.to_batches(max_chunksize=1_000))
@@ -249,27 +244,15 @@ class _Rows:
         since: int | None = None,
     ) -> RowBreak:
         """Return the break of a row, with its place."""
-        at, time = int(self.at[row]), int(self.time[row])
+        time = int(self.time[row])
         coin, user, *ids = (
-            _read_column(self.columns[name][at : at + 1])[0].as_py()
-            if name in self.columns
-            else None
-            for name in ("coin", "user", "tid", "oid")
+            self.values(name)[row].as_py() for name in ("coin", "user", "tid", "oid")
         )
         identity = next((f" (id {int(number)})" for number in ids if number), "")
         of = " of ".join(filter(None, (coin, user)))
         moment = f" at {time_text(time)}" if time else ""
         text = f"{of or 'the row'}{moment}{identity} {fault}"
-        return RowBreak(kind, group, at, time, time if since is None else since, text)
-
-
-def _read_column(values: Any) -> pa.Array | pa.ChunkedArray:
-    """Return a column of Arrow, with times as whole milliseconds."""
-    if not isinstance(values, pa.Array | pa.ChunkedArray):
-        values = pa.array(values)
-    if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    return values
+        return RowBreak(kind, group, row, time, time if since is None else since, text)
 
 
 class HistoryChecks:
@@ -291,76 +274,76 @@ class HistoryChecks:
         parameters: Mapping[str, Any],
         identity: tuple[str, ...] | None = None,
     ) -> None:
-        self._operation = operation
-        self._record = operation.tables[0].record
-        self._is_unique = self._record not in _MAY_REPEAT
-        self._identity = identity or _IDENTITIES.get(self._record, ((), ""))[0]
-        self._compared = self._identity if self._is_unique or identity else None
+        self._operation, self._identity = operation, identity
         self._is_one_account = _has_position_chains(operation, parameters)
-        is_whole = "user" not in operation.subject and not operation.skips_fills
-        self._has_all_fills = is_whole or self._is_one_account
         self._last: dict[tuple[str, str], Floats] = {}  # account and coin -> its last measures
 
     def add_page(self, columns: Columns) -> list[RowBreak]:
         """Return what does not fit in the rows that follow; all rows of a time come together."""
-        if not self._operation.key or not columns:
+        operation, record = self._operation, self._operation.tables[0].record
+        if not operation.key or not columns:
             return []
-        rows = _Rows(columns, self._operation.key[0])
+        rows = _Rows(columns, operation.key[0])
+        at = np.arange(rows.count)
         breaks: list[RowBreak] = []
-        if self._operation.latest:
+        if operation.latest:
             fault = "follows an earlier row, but the newest row must come first"
             wrong = np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1
             breaks += (rows.make_break("order", row, fault) for row in wrong.tolist())
-            rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
-        repeats = rows.find_repeats(self._identity, self._compared)
-        trades = rows.whole("tid")
+            at = np.argsort(rows.time, kind="stable")  # ties keep their order
+        is_unique = record not in _MAY_REPEAT
+        identity = self._identity or _IDENTITIES.get(record, ((), ""))[0]
+        repeats = rows.find_repeats(identity, identity if is_unique or self._identity else None, at)
+        trades = rows.whole("tid") if repeats else at
         for row in repeats:
-            is_certain = self._is_unique or bool(trades[row])
+            is_certain = is_unique or bool(trades[row])
             doubt = "" if is_certain else "; both rows may be real, because they have no identity"
             group: BreakGroup = "breaks" if is_certain else "gaps"
             breaks.append(rows.make_break("repeat", row, f"came twice{doubt}", group))
         if repeats:
-            rows = rows.take(np.delete(np.arange(len(rows.at)), repeats))
-        is_fill = self._record is records.Fill
-        if is_fill and self._operation.latest:  # the limit of the answer may cut the oldest tie
-            rows = rows.take(np.flatnonzero(rows.time > rows.time[:1]))
-        if not len(rows.at):
+            at = at[np.isin(at, repeats, invert=True)]
+        is_fill = record is records.Fill
+        if is_fill and operation.latest:  # the limit of the answer may cut the oldest tie
+            at = at[rows.time[at] > rows.time[at[:1]]]
+        if not len(at):
             return breaks
-        if is_fill and self._has_all_fills:
-            breaks += self._chain_breaks(rows)
-        elif self._record is records.FundingRow:
-            breaks += self._hour_breaks(rows)
-        elif self._operation.grid is not None:
-            breaks += self._grid_breaks(rows)
+        is_whole = "user" not in operation.subject and not operation.skips_fills
+        if is_fill and (is_whole or self._is_one_account):
+            breaks += self._chain_breaks(rows, at)
+        elif record is records.FundingRow:
+            breaks += self._hour_breaks(rows, at)
+        elif operation.grid is not None:
+            breaks += self._grid_breaks(rows, at)
         return breaks
 
     def _follow(
-        self, rows: _Rows, *measures: Floats
+        self, rows: _Rows, at: Ints, *measures: Floats
     ) -> tuple[Ints, dict[tuple[str, str], slice], Floats]:
         """Put the rows of each account and coin together, in the order in which they came.
 
-        Return the positions of the rows in this order, the places of each account and coin in it,
-        and the measures of the row before each, also of an earlier part; NaN if there is none.
+        Return the rows in this order, the places of each account and coin in it, and the measures
+        of the row before each, also of an earlier part; NaN if there is none.
         """
         (coins, coin_names), (users, user_names) = map(rows.codes, ("coin", "user"))
-        series = users * len(coin_names) + coins
+        series = (users * len(coin_names) + coins)[at]
         # numpy sorts short numbers several times as fast
         short = series.astype(np.uint16) if series.max() < 2**16 else series
-        order = np.argsort(short, kind="stable")
-        bounds = [*np.flatnonzero(np.diff(series[order], prepend=-1)).tolist(), len(order)]
-        places = {
+        places = np.argsort(short, kind="stable")
+        bounds = [*np.flatnonzero(np.diff(series[places], prepend=-1)).tolist(), len(at)]
+        order = at[places]
+        chains = {
             (user_names[users[order[first]]], coin_names[coins[order[first]]]): slice(first, end)
             for first, end in itertools.pairwise(bounds)
         }
         values = np.stack(measures)[:, order]
         before = np.roll(values, 1, axis=1)
         unknown = np.full(len(measures), np.nan)
-        before[:, bounds[:-1]] = np.transpose([self._last.get(pair, unknown) for pair in places])
-        last = {pair: values[:, place.stop - 1].copy() for pair, place in places.items()}
+        before[:, bounds[:-1]] = np.transpose([self._last.get(pair, unknown) for pair in chains])
+        last = {pair: values[:, place.stop - 1].copy() for pair, place in chains.items()}
         self._last = self._last | last  # a copy of these checks keeps what it has
-        return order, places, before
+        return order, chains, before
 
-    def _chain_breaks(self, rows: _Rows) -> list[RowBreak]:
+    def _chain_breaks(self, rows: _Rows, at: Ints) -> list[RowBreak]:
         if not {"start_position", "sz"} <= rows.columns.keys():
             return []
         coins, coin_names = rows.codes("coin")
@@ -375,7 +358,7 @@ class HistoryChecks:
             fees[(names == "")[tokens]] = np.nan
             change -= np.where(is_token & is_buy, fees, 0.0)
         times = rows.time.astype(np.float64)
-        order, places, (before, time_before) = self._follow(rows, start + change, times)
+        order, chains, (before, time_before) = self._follow(rows, at, start + change, times)
         distance = np.abs(start[order] - before)
         if not np.any(distance > _PERP_UNIT / 2):  # NaN, an unknown position, is none
             return []
@@ -383,77 +366,77 @@ class HistoryChecks:
         differs = distance > _PERP_UNIT / 2 + noise
         trades, orders, users = rows.whole("tid"), rows.whole("oid"), rows.codes("user")[0]
         breaks: dict[int, RowBreak] = {}
-        for pair, place in places.items():
+        for pair, place in chains.items():
             if not differs[place].any():
                 continue
             chain = order[place]
-            time = rows.time[chain]
-            if is_token[chain[0]]:
-                found = _token_breaks(start[chain], before[place], differs[place])
-            else:
+            time, is_perp = rows.time[chain], not is_token[chain[0]]
+            if is_perp:
                 fills = (time, start[chain], change[chain], trades[chain])
                 found, self._last[pair][0] = _follow_ties(*fills, before[place], differs[place])
-            is_certain = self._is_one_account and not is_token[chain[0]]
-            for at, expected in found:
-                row, row_before = int(chain[at]), chain[at - 1 : at]
+            else:
+                found = _token_breaks(start[chain], before[place], differs[place])
+            for step, expected in found:
+                row, earlier = int(chain[step]), chain[step - 1 : step]
+                is_certain = self._is_one_account and is_perp
                 group: BreakGroup = "breaks" if is_certain else "gaps"
                 cause = "fills are missing in between"
-                same = (rows.time[row_before] == time[at]) & (orders[row_before] == orders[row])
+                same = (rows.time[earlier] == time[step]) & (orders[earlier] == orders[row])
                 if orders[row] and same.any():
                     pass  # no token is transferred and no approval revoked while an order is filled
-                elif is_token[row]:
+                elif not is_perp:
                     cause, group = "fills are missing, or tokens were transferred", "unproved"
                 elif not is_certain:
                     cause = "fills are missing, or the approval was revoked in between"
                     # Without an approval, the builder has no fills of any coin of the account.
-                    between = slice(row_before[0] if at else None, row + 1)
+                    between = slice(earlier[0] if step else None, row + 1)
                     of_user = rows.time[between][users[between] == users[row]]
-                    if not at or np.diff(of_user).max(initial=0) >= HOUR:
+                    if not step or np.diff(of_user).max(initial=0) >= HOUR:
                         group = "unproved"
-                since = time_before[place][np.searchsorted(time, time[at])]
+                since = time_before[place][np.searchsorted(time, time[step])]
                 fault = (
                     f"starts from {start[row]:.10g}, but the fill before it left {expected:.10g}: "
                     f"{cause}"
                 )
                 since = None if np.isnan(since) else int(since)
                 breaks[row] = rows.make_break("chain", row, fault, group, since)
-        return [breaks[row] for row in sorted(breaks)]
+        return [breaks[row] for row in at.tolist() if row in breaks]
 
-    def _hour_breaks(self, rows: _Rows) -> Iterator[RowBreak]:
+    def _hour_breaks(self, rows: _Rows, at: Ints) -> Iterator[RowBreak]:
         """Yield hours with two payments, and hours without one while the position is the same.
 
         A row that sums up n payments covers n hours (docs/live_service.md, section 5).
         """
         hour, size = (rows.time // HOUR).astype(np.float64), rows.floats("szi")
-        order, _, (hour_before, size_before) = self._follow(rows, hour, size)
+        order, _, (hour_before, size_before) = self._follow(rows, at, hour, size)
         samples = np.maximum(rows.whole("n_samples"), 1)
         is_second = hour[order] == hour_before
         lacking = (hour - samples)[order] - hour_before
         is_gap = (lacking > 0) & (size[order] == size_before)
-        for at in np.flatnonzero(is_second | is_gap).tolist():
-            row = int(order[at])
-            if is_second[at]:
+        for place in np.flatnonzero(is_second | is_gap).tolist():
+            row, hours = int(order[place]), int(lacking[place])
+            if is_second[place]:
                 yield rows.make_break("hours", row, "is the second payment of its hour")
                 continue
             fault = (
-                f"follows {count_text(int(lacking[at]), 'hour')} without a payment, although the "
+                f"follows {count_text(hours, 'hour')} without a payment, although the "
                 "position is the same: payments are missing, or the approval was revoked in between"
             )
             # An approval is revoked, or a position is closed and opened again, for some hours.
-            yield rows.make_break("hours", row, fault, "unproved" if lacking[at] > 1 else "gaps")
+            yield rows.make_break("hours", row, fault, "unproved" if hours > 1 else "gaps")
 
-    def _grid_breaks(self, rows: _Rows) -> Iterator[RowBreak]:
+    def _grid_breaks(self, rows: _Rows, at: Ints) -> Iterator[RowBreak]:
         grid = self._operation.grid
         if grid is None or np.any((rows.time - grid.offset) % grid.step):
             return  # the service has other sample times, so that a distance is no proof
-        order, _, (before,) = self._follow(rows, rows.time.astype(np.float64))
-        lacking = np.abs(rows.time[order] - before) // grid.step - 1
-        for at in np.flatnonzero(lacking > 0).tolist():
+        order, _, (before,) = self._follow(rows, at, rows.time.astype(np.float64))
+        steps = np.abs(rows.time[order] - before) // grid.step
+        for place in np.flatnonzero(steps > 1).tolist():
             fault = (
-                f"is {int(lacking[at]) + 1} steps of the grid from the row before it: rows are "
+                f"is {int(steps[place])} steps of the grid from the row before it: rows are "
                 "missing, or the service has none of these times"
             )
-            yield rows.make_break("grid", int(order[at]), fault, "gaps")
+            yield rows.make_break("grid", int(order[place]), fault, "gaps")
 
 
 def _token_breaks(starts: Floats, expected: Floats, differs: Flags) -> list[tuple[int, float]]:
@@ -470,72 +453,50 @@ def _follow_ties(
 ) -> tuple[list[tuple[int, float]], float]:
     """Return the breaks of one perp, tie by tie, and the position after it.
 
-    A break is the place of a fill and the position that was expected. `before` is the end of the
+    A break is the place of a fill and the position that was expected: the fill starts where no
+    other fill of its tie ends, and not at the end of the tie before. `before` is the end of the
     fill before each, and `differs` states which fills do not start from it.
     """
-    end = start + change
     unit = _PERP_UNIT if np.nanmax(np.abs(start)) < _PERP_UNIT / _NOISE else 1.0
+    units = np.rint(np.stack([start, start + change, before]) / unit)
     breaks: list[tuple[int, float]] = []
     bounds = [0, *(np.flatnonzero(np.diff(time)) + 1).tolist(), len(time)]
-    is_odd = np.logical_or.reduceat(differs | np.isnan(end), bounds[:-1]).tolist()
-    position, follows = None, True  # whether the tie before ends where its last fill does
+    is_odd = np.logical_or.reduceat(differs | np.isnan(units[1]), bounds[:-1]).tolist()
+    position: float | None = None  # after the tie before; None if it ends where its last fill does
     for odd, (first, last) in zip(is_odd, itertools.pairwise(bounds), strict=True):
-        if not odd and (follows or round(float(start[first]) / unit) == position):
-            follows = True
+        if not odd and (position is None or units[0, first] == position):
+            position = None
             continue
-        if follows:
-            position = None if np.isnan(before[first]) else round(float(before[first]) / unit)
-        edges: dict[tuple[float, ...], list[_Edge]] = defaultdict(list)
-        for at in range(first, last):
-            if np.isnan(end[at]):
-                continue
-            number, begin, difference = (float(part[at]) for part in (trade, start, change))
+        begins, ends, (known, *_) = units[:, first:last].tolist()
+        position = known if position is None else position
+        edges: dict[tuple[float, ...], list[int]] = defaultdict(list)
+        for at, end in enumerate(ends):
+            number, begin, difference = (part[first + at] for part in (trade, start, change))
             # The two fills of a trade of an account with itself cancel each other.
             if others := edges[number, begin, -difference]:
                 others.pop()
-            else:
-                edge = at, round(begin / unit), round(float(end[at]) / unit)
-                edges[number, begin, difference].append(edge)
-        found, position = _match_edges(sorted(itertools.chain(*edges.values())), position)
-        breaks += ((at, expected * unit) for at, expected in found)
-        follows = False
-    if follows:
-        return breaks, float(end[-1])
-    return breaks, np.nan if position is None else position * unit
-
-
-_Edge = tuple[int, int, int]
-"""The place of a fill, and the position before and after it in units."""
-
-
-def _match_edges(
-    edges: Sequence[_Edge], before: int | None
-) -> tuple[list[tuple[int, int]], int | None]:
-    """Match the starts of the fills of a tie with their ends.
-
-    Return two values: the fills that start where no other fill ends (and not at `before`), each
-    with the expected position; and the position after the tie, None if it is not known.
-    """
-    if not edges:
-        return [], before
-    surplus = Counter(start for _, start, _ in edges)
-    surplus.subtract(end for _, _, end in edges)
-    starts, ends = list(surplus.elements()), list((-surplus).elements())
-    if before is None:
-        before = starts[0] if starts else edges[0][1]
-    if before in starts:
-        starts.remove(before)
-    elif not starts and all(start != before for _, start, _ in edges):
-        # The fills return to their first position, but `before` is not it.
-        starts, ends = [edges[0][1]], [edges[0][1]]
-    after = before if not ends else ends[0] if len(ends) == 1 else None
-    breaks, waiting, expected = [], Counter(starts), before
-    for row, start, end in edges:
-        if waiting[start] > 0:
-            waiting[start] -= 1
-            breaks.append((row, expected))
-        expected = end
-    return breaks, after
+            elif end == end:
+                edges[number, begin, difference].append(at)
+        if not (fills := sorted(itertools.chain(*edges.values()))):
+            continue
+        surplus = Counter(begins[at] for at in fills)
+        surplus.subtract(ends[at] for at in fills)
+        waiting, left = list(surplus.elements()), list((-surplus).elements())
+        if position != position:  # not known
+            position = waiting[0] if waiting else begins[fills[0]]
+        if position in waiting:
+            waiting.remove(position)
+        elif not waiting and all(begins[at] != position for at in fills):
+            # The fills return to their first position, but the tie before did not end there.
+            waiting, left = [begins[fills[0]]], [begins[fills[0]]]
+        expected = position
+        for at in fills:
+            if begins[at] in waiting:
+                waiting.remove(begins[at])
+                breaks.append((first + at, expected * unit))
+            expected = ends[at]
+        position = position if not left else left[0] if len(left) == 1 else np.nan
+    return breaks, float(start[-1] + change[-1]) if position is None else position * unit
 
 
 def check_answer(
