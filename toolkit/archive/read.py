@@ -29,7 +29,7 @@ from toolkit.fetch.pull import publish_remarks
 from toolkit.fetch.remarks import coverage_remarks
 from toolkit.frames import Collector
 from toolkit.frames.answer_frames import cut_facts
-from toolkit.frames.nested_values import TEXT
+from toolkit.frames.arrays import TEXT
 from toolkit.times import Time, to_iso, to_ms
 
 Engine = Literal["duckdb", "polars", "pandas", "spark"]

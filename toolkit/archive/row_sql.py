@@ -154,7 +154,7 @@ def _key(name: str) -> str:
 
 
 def _wire_form(type: Any, value: Any) -> Any:
-    """Reverse `toolkit.frames.nested_values.cell_value`."""
+    """Reverse the cells of `toolkit.frames.arrays.typed_array`."""
     parts = get_args(type)
     if get_origin(type) is list:
         return [_wire_form(parts[0], item) for item in value]

@@ -6,9 +6,8 @@ so that a million rows are never in memory as objects.
 """
 
 from toolkit.frames.answer_frames import frame
-from toolkit.frames.arrays import column_dtype
+from toolkit.frames.arrays import EXACT, column_dtype
 from toolkit.frames.collect import Collector, Extra
-from toolkit.frames.nested_values import EXACT
 from toolkit.frames.provenance import Provenance, provenance
 
 __all__ = ["EXACT", "Collector", "Extra", "Provenance", "column_dtype", "frame", "provenance"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from toolkit.contract.fields import Field, is_record
 from toolkit.display import snake_case
-from toolkit.frames.nested_values import STR, TEXT
+from toolkit.frames.arrays import STR, TEXT
 
 ExtraValues = dict[str, pa.Array]
 """The unknown fields of one page: place in a row, with dots between wire names -> texts."""
