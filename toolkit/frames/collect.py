@@ -54,34 +54,20 @@ class Collector:
         """
         page = []
         for table, rows in zip(self.operation.tables, tables, strict=True):
-            columns, arrays = table_columns(table), dict[str, Any]()
-            extras: unknown_columns.ExtraValues = {}
-            if is_by_name := isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
-                values = rows
-                known = {column.name for column in columns} if self.extra == "keep" else rows
-                extras = {name: rows[name] for name in rows if name not in known}
+            columns, is_kept = table_columns(table), self.extra == "keep"
+            if isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
+                cells = {column.name: rows[column.name] for column in columns}
+                extras = {name: rows[name] for name in rows if name not in cells}
             else:
-                places = (place for column in columns for place in (column.path, column.older))
-                values = _values_by_path(dict.fromkeys(filter(None, places)), rows)
-                for column in columns:
-                    if column.kind.family == "nested":
-                        extras |= unknown_columns.gather_cell_extras(column, values[column.path])
+                cells = _cells_of(rows, columns)
+                extras = unknown_columns.gather_cell_extras(columns, cells)
                 for path in extras:  # decoding has reported all others
                     report_unknown(self.operation.type, path)
-                is_kept = self.extra == "keep"
                 extras = unknown_columns.gather_extras(rows) | extras if is_kept else {}
-            for column in columns:
-                cells = values[column.name if is_by_name else column.path]
-                if not is_by_name and column.default is not None and None in cells:
-                    cells = [column.default if value is None else value for value in cells]
-                if not is_by_name and column.older and None in cells:
-                    pairs = zip(cells, values[column.older], strict=True)
-                    cells = [old if new is None else new for new, old in pairs]
-                try:
-                    arrays[column.name] = typed_array(column, cells, self.numbers)
-                except REFUSALS as error:
-                    arrays[column.name] = self._readable_array(column, cells, error)
-            page.append((len(next(iter(arrays.values()))), arrays, extras))
+            arrays = {
+                column.name: self._typed_array(column, cells[column.name]) for column in columns
+            }
+            page.append((len(next(iter(arrays.values()))), arrays, extras if is_kept else {}))
         self._pages.append(page)
         self.rows += page[0][0]
         return page[0][0]
@@ -108,9 +94,7 @@ class Collector:
             zip(self.operation.tables, self.columns(), strict=True)
         ):
             extras = [(page[at][0], page[at][2]) for page in self._pages]
-            columns = known
-            if any(values for _, values in extras):
-                columns = known | unknown_columns.extra_columns(extras, known)
+            columns = known | unknown_columns.extra_columns(extras, known)
             frame = pd.DataFrame(columns, copy=False)
             facts = {**provenance, "rows": len(frame), "toolkit_version": package_version()}
             expected = [c.name for c in table_columns(table) if c.expected and c.missing]
@@ -121,20 +105,24 @@ class Collector:
             frames.append(frame)
         return tuple(frames)
 
-    def _readable_array(self, column: Field, cells: Any, error: Exception) -> Any:
-        """Return the array of a column beyond the specification without its unreadable values.
+    def _typed_array(self, column: Field, cells: Any) -> Any:
+        """Return the array of a column.
 
-        Of a column in the specification, raise AnswerInvalid with the first one.
+        An unreadable value is left out of a column beyond the specification. Of a column in the
+        specification, raise AnswerInvalid with the first one.
         """
+        try:
+            return typed_array(column, cells, self.numbers)
+        except REFUSALS as error:
+            reason = f"not a legal {column.kind.name}: {error}"
         kept = cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
         for row, value in enumerate(kept):
             try:
                 typed_array(column, [value], self.numbers)
             except REFUSALS:
                 if not column.beyond:
-                    reason = "a value is missing, and this column needs one in every row"
-                    if value is not None:
-                        reason = f"not a legal {column.kind.name}: {error}"
+                    if value is None:
+                        reason = "a value is missing, and this column needs one in every row"
                     place = {"column": column.name, "row": row, "value": value}
                     raise AnswerInvalid(reason, operation=self.operation.type, **place) from None
                 report_unreadable(self.operation.type, column.wire, value, column.kind.name)
@@ -142,20 +130,26 @@ class Collector:
         return typed_array(column, kept, self.numbers)
 
 
-def _values_by_path(paths: Iterable[str], records: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the values at some places of records; None if a nested record around is missing."""
-    fields = {"": _field_values(records)}  # place of a nested record -> its fields
-    found = {}
-    for path in paths:
-        *outer, name = path.split(".")
-        around = ""
-        for part in outer:
-            inside = f"{around}.{part}"
-            if inside not in fields:
-                fields[inside] = _field_values(fields[around][part])
-            around = inside
-        found[path] = fields[around][name]
-    return found
+def _cells_of(rows: Sequence[Any], columns: Iterable[Field]) -> dict[str, list[Any]]:
+    """Return the values of columns; None if a nested record around a value is missing."""
+    fields = {"": _field_values(rows)}  # place of a nested record -> its fields
+
+    def values_at(path: str) -> list[Any]:
+        around, _, name = path.rpartition(".")
+        if around not in fields:
+            fields[around] = _field_values(values_at(around))
+        return fields[around][name]
+
+    cells = {}
+    for column in columns:
+        values = values_at(column.path)
+        if column.default is not None and None in values:
+            values = [column.default if value is None else value for value in values]
+        if column.older and None in values:
+            pairs = zip(values, values_at(column.older), strict=True)
+            values = [old if new is None else new for new, old in pairs]
+        cells[column.name] = values
+    return cells
 
 
 def _field_values(records: Sequence[Any]) -> Mapping[str, list[Any]]:

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -61,16 +61,16 @@ def _raw_text(value: Any) -> str | None:
     return bytes(value).decode(errors="replace").strip()
 
 
-def gather_cell_extras(column: Field, cells: Sequence[Any]) -> ExtraValues:
-    """Return the unknown fields of the records in the cells of a column.
+def gather_cell_extras(columns: Sequence[Field], cells: Mapping[str, Sequence[Any]]) -> ExtraValues:
+    """Return the unknown fields of the records in cells.
 
     Parameters
     ----------
-    column : Field
-        A column whose cells are lists of records, such as the children of an order. Other columns
-        have no such fields.
-    cells : sequence
-        The lists as decoded JSON; None if a row has no list.
+    columns : sequence of Field
+        The columns. Those whose cells are lists of records, such as the children of an order, can
+        have such fields.
+    cells : mapping of str to sequence
+        Name of a column -> its values; the lists as decoded JSON, or None.
 
     Returns
     -------
@@ -78,22 +78,24 @@ def gather_cell_extras(column: Field, cells: Sequence[Any]) -> ExtraValues:
         Place such as ``order.children.note`` -> JSON text of a list with the value of each record
         of the cell; None if no record of the cell has the field.
     """
-    record: Any = next(iter(get_args(column.type)), None)
-    if get_origin(column.type) is not list or not is_record(record) or not any(cells):
-        return {}
-    lists = [
-        [entry if isinstance(entry, dict) else {} for entry in cell]
-        for cell in (cell if isinstance(cell, list) else [] for cell in cells)
-    ]
-    names = dict.fromkeys(name for entries in lists for entry in entries for name in entry)
     found: ExtraValues = {}
-    for name in (name for name in names if name not in record.__struct_encode_fields__):
-        values = [[entry.get(name) for entry in entries] for entries in lists]
-        texts = [
-            None if cell.count(None) == len(cell) else json.dumps(cell, ensure_ascii=False)
-            for cell in values
+    for column in columns:
+        record: Any = next(iter(get_args(column.type)), None)
+        is_list = column.kind.family == "nested" and get_origin(column.type) is list
+        if not (is_list and is_record(record) and any(cells[column.name])):
+            continue
+        lists = [
+            [entry if isinstance(entry, dict) else {} for entry in cell]
+            for cell in (cell if isinstance(cell, list) else [] for cell in cells[column.name])
         ]
-        found[f"{column.wire}.{name}"] = pa.array(texts, TEXT)
+        names = dict.fromkeys(name for entries in lists for entry in entries for name in entry)
+        for name in (name for name in names if name not in record.__struct_encode_fields__):
+            values = [[entry.get(name) for entry in entries] for entries in lists]
+            texts = [
+                None if cell.count(None) == len(cell) else json.dumps(cell, ensure_ascii=False)
+                for cell in values
+            ]
+            found[f"{column.wire}.{name}"] = pa.array(texts, TEXT)
     return found
 
 
