@@ -4,8 +4,9 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from toolkit.contract.operations import Operation, known_operation
@@ -22,10 +23,15 @@ _COUNTS: Final = (*_SUMMED, "retries", "first", "last")
 _STATEMENTS: Final = ("rows", "why", "history", "failed", "states")
 """What the merge determines again for the merged frame."""
 
-_LISTS: Final = ("breaks", "gaps", "unproved")
-_TEXTS: Final = ("source", "toolkit_version")
-_JOINED: Final = ("operation", "simulated", "asked_at", "missing_fields", *_TEXTS, *_LISTS)
-"""What the merged frame has even if its parts differ in it."""
+_JOINED: Final[dict[str, Callable[[list[Any]], Any]]] = {
+    "operation": itemgetter(0),
+    "asked_at": min,
+    "simulated": any,
+    "missing_fields": lambda counts: dict(sum(map(Counter, counts), Counter())),
+    **dict.fromkeys(("source", "toolkit_version"), lambda texts: ", ".join(dict.fromkeys(texts))),
+    **dict.fromkeys(("breaks", "gaps", "unproved"), lambda lists: [*chain(*lists)]),
+}
+"""What the merged frame has even if its parts differ in it -> its value from those of the parts."""
 
 _RANGE: Final = ("start", "end", "cursor")
 _PAGING: Final = ("page_size", "max_rows")
@@ -71,39 +77,31 @@ def merge_provenance(
     values: dict[str, list[Any]] = defaultdict(list)
     for name, value in ((name, value) for part in parts for name, value in part.items()):
         values[name].append(value)
-    merged = {
-        name: value
-        for name, value in parts[0].items()
-        if name not in (*_COUNTS, *_STATEMENTS)
-        and (name in _JOINED or all(part.get(name) == value for part in parts))
-    }
-    for name, found in values.items():
-        if name in _TEXTS:
-            merged[name] = ", ".join(dict.fromkeys(found))
-        elif name in _LISTS:
-            merged[name] = [text for texts in found for text in texts]
-    if "asked_at" in values:
-        merged["asked_at"] = min(values["asked_at"])
-    if "simulated" in values:
-        merged["simulated"] = any(values["simulated"])
-    if "missing_fields" in values:
-        merged["missing_fields"] = dict(sum(map(Counter, values["missing_fields"]), Counter()))
     complete = overall_completeness(states, failed)
-    causes: Counter[str] = sum(map(Counter, values["retries"]), Counter())
-    merged |= {"parameters": dict(parameters), "complete": complete}
-    merged |= {name: sum(values[name]) for name in _SUMMED}
-    merged["retries"] = dict(sorted(causes.items()))
-    if why := "; ".join(dict.fromkeys(reasons)):
-        merged["why"] = why
-    if failed:
-        merged["failed"] = dict(failed)
     incomplete = {subject: state for subject, state in states.items() if state != "yes"}
     # "no" does not say which subjects are incomplete; any other state holds for all of them.
-    if incomplete and (complete == "no" or complete not in incomplete.values()):
-        merged["states"] = incomplete
-    if values["history"]:
-        merged["history"] = "; ".join(dict.fromkeys(values["history"]))
-    return merged
+    if complete != "no" and complete in incomplete.values():
+        incomplete = {}
+    statements = {
+        "why": "; ".join(dict.fromkeys(reasons)),
+        "failed": dict(failed),
+        "states": incomplete,
+        "history": "; ".join(dict.fromkeys(values["history"])),
+    }
+    return {
+        **{
+            name: value
+            for name, value in parts[0].items()
+            if name not in (*_COUNTS, *_STATEMENTS)
+            and all(part.get(name) == value for part in parts)
+        },
+        **{name: join(values[name]) for name, join in _JOINED.items() if name in values},
+        "parameters": dict(parameters),
+        "complete": complete,
+        **{name: sum(values[name]) for name in _SUMMED},
+        "retries": dict(sorted(sum(map(Counter, values["retries"]), Counter()).items())),
+        **{name: value for name, value in statements.items() if value},
+    }
 
 
 def common_covered(parts: Iterable[Facts]) -> dict[str, Any]:
@@ -205,8 +203,6 @@ def merge_inputs(inputs: Mapping[str, Facts]) -> dict[str, Any]:
         },
     }
 
-
-_NOT_CONTENT: Final = ("start", "end", "cursor", "page_size", "max_rows")
 
 SubjectRange = tuple[str, int, int | None]
 """Subject, and the time after which and up to which rows are kept; None for no end."""
@@ -329,7 +325,7 @@ def _parts_of(frame: int, facts: Facts) -> Iterator[_Part]:
     defaults = {parameter.python: parameter.default for parameter in operation.parameters}
     for other, value in parameters.items():
         default = defaults.get(other)
-        if other not in _NOT_CONTENT and value != default:
+        if other not in (*_RANGE, *_PAGING) and value != default:
             # Without a value, all rows come; a default text names some of them, such as a dex.
             is_filter = other != name and (default is None or default is False)
             (filters if is_filter else content)[other] = value
