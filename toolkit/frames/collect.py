@@ -1,24 +1,36 @@
-"""From rows to frames: a `Collector` makes typed arrays of each page, and joins them at the end."""
+"""From rows to frames: a `Collector` makes typed arrays of each page, and joins them at the end.
 
+Columns of unknown fields follow those that the contract knows.
+"""
+
+import itertools
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import pandas as pd
+import pyarrow as pa
 
 from toolkit.contract.field_deviations import report_unknown, report_unreadable
-from toolkit.contract.fields import Field, table_columns
+from toolkit.contract.fields import Field, is_record, table_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.value_kinds import Numbers
+from toolkit.display import snake_case
 from toolkit.errors import AnswerInvalid
-from toolkit.frames import unknown_columns
-from toolkit.frames.arrays import REFUSALS, join_arrays, typed_array
+from toolkit.frames.arrays import REFUSALS, STR, TEXT, join_arrays, typed_array
 from toolkit.frames.provenance import Provenance
 from toolkit.installation import package_version
 
 Extra = Literal["drop", "keep"]
 """Whether unknown fields are dropped or kept as columns."""
+
+ExtraValues = dict[str, pa.Array]
+"""The unknown fields of one page: place in a row, with dots between wire names -> texts.
+
+The text is that of a string, or the JSON text of another value; None if the field is absent or
+null."""
 
 
 class Collector:
@@ -43,7 +55,7 @@ class Collector:
         self.operation, self.numbers, self.extra = operation, numbers, extra
         self.rows = 0
         # Each page has for each table the number of its rows, its known and its unknown columns.
-        self._pages: list[list[tuple[int, dict[str, Any], unknown_columns.ExtraValues]]] = []
+        self._pages: list[list[tuple[int, dict[str, Any], ExtraValues]]] = []
         self._joined: list[dict[str, Any]] = [{} for _ in operation.tables]
 
     def add(self, tables: Sequence[Any]) -> int:
@@ -60,10 +72,10 @@ class Collector:
                 extras = {name: rows[name] for name in rows if name not in cells}
             else:
                 cells = _cells_of(rows, columns)
-                extras = unknown_columns.gather_cell_extras(columns, cells)
+                extras = _gather_cell_extras(columns, cells)
                 for path in extras:  # decoding has reported all others
                     report_unknown(self.operation.type, path)
-                extras = unknown_columns.gather_extras(rows) | extras if is_kept else {}
+                extras = _gather_extras(rows) | extras if is_kept else {}
             arrays = {
                 column.name: self._typed_array(column, cells[column.name]) for column in columns
             }
@@ -94,7 +106,7 @@ class Collector:
             zip(self.operation.tables, self.columns(), strict=True)
         ):
             extras = [(page[at][0], page[at][2]) for page in self._pages]
-            columns = known | unknown_columns.extra_columns(extras, known)
+            columns = known | _extra_columns(extras, known)
             frame = pd.DataFrame(columns, copy=False)
             facts = {**provenance, "rows": len(frame), "toolkit_version": package_version()}
             expected = [c.name for c in table_columns(table) if c.expected and c.missing]
@@ -170,3 +182,80 @@ def _field_values(records: Sequence[Any]) -> Mapping[str, list[Any]]:
             part = iter(known)
             values[name] = [None if record is None else next(part) for record in records]
     return values
+
+
+def _gather_extras(rows: Sequence[Any]) -> ExtraValues:
+    """Return the unknown fields of a page of rows, and of the parts that they were made of."""
+    found: dict[str, list[str | None]] = {}
+
+    def gather(records: Sequence[Any], path: str) -> None:
+        record_type = next((type(row) for row in records if row is not None), None)
+        if record_type is None or not issubclass(record_type, msgspec.Struct):
+            return
+        for attribute, wire in getattr(record_type, "__extras__", {}).items():
+            texts = [_raw_text(getattr(row, attribute, msgspec.UNSET)) for row in records]
+            pairs = zip(found.get(path + wire, texts), texts, strict=True)
+            found[path + wire] = [new if old is None else old for old, new in pairs]
+        for field in msgspec.structs.fields(record_type):
+            inner = [None if row is None else getattr(row, field.name) for row in records]
+            gather(inner, f"{path}{field.encode_name}.")
+
+    for records in (rows, *itertools.zip_longest(*getattr(rows, "parts", []))):
+        gather(records, "")  # a row may have no part
+    arrays = ((path, pa.array(texts, TEXT)) for path, texts in found.items())
+    return {path: array for path, array in arrays if array.null_count < len(array)}
+
+
+def _raw_text(value: Any) -> str | None:
+    """Return the text of a JSON value: of a string its content; None for null and absence."""
+    content = None if value is msgspec.UNSET else msgspec.json.decode(value)
+    if content is None or isinstance(content, str):
+        return content
+    return bytes(value).decode(errors="replace").strip()
+
+
+def _gather_cell_extras(columns: Iterable[Field], cells: Mapping[str, list[Any]]) -> ExtraValues:
+    """Return the unknown fields of the records in cells, such as the children of an order.
+
+    Each has the JSON text of a list with the value of each record of the cell; None if no record of
+    the cell has the field.
+    """
+    found: ExtraValues = {}
+    for column in columns:
+        record: Any = next(iter(get_args(column.type)), None)
+        is_list = column.kind.family == "nested" and get_origin(column.type) is list
+        if not (is_list and is_record(record) and any(cells[column.name])):
+            continue
+        lists = [
+            [entry if isinstance(entry, dict) else {} for entry in cell]
+            for cell in (cell if isinstance(cell, list) else [] for cell in cells[column.name])
+        ]
+        names = dict.fromkeys(name for entries in lists for entry in entries for name in entry)
+        for name in (name for name in names if name not in record.__struct_encode_fields__):
+            values = [[entry.get(name) for entry in entries] for entries in lists]
+            texts = [
+                None if cell.count(None) == len(cell) else json.dumps(cell, ensure_ascii=False)
+                for cell in values
+            ]
+            found[f"{column.wire}.{name}"] = pa.array(texts, TEXT)
+    return found
+
+
+def _extra_columns(
+    pages: Sequence[tuple[int, ExtraValues]], known: Collection[str]
+) -> dict[str, Any]:
+    """Return the columns of the unknown fields of all pages, with the number of rows of each.
+
+    Each has the name of its place in snake case, such as ``delta_note``, and a number if another
+    column has this name.
+    """
+    columns: dict[str, Any] = {}
+    for path in dict.fromkeys(path for _, extras in pages for path in extras):
+        words = [snake_case(name).strip("_") for name in path.split(".")]
+        name = free = "_".join(words).strip("_") or "extra"
+        number = 2
+        while free in known or free in columns:
+            free, number = f"{name}_{number}", number + 1
+        chunks = [extras.get(path, pa.nulls(rows, TEXT)) for rows, extras in pages]
+        columns[free] = STR.__from_arrow__(pa.chunked_array(chunks, TEXT))
+    return columns
