@@ -13,7 +13,7 @@ from toolkit.errors import MissingColumns
 from toolkit.funding import annualised, carry, hedged_carry, implied_oracle
 from toolkit.funding._rates import trimmed_means
 from toolkit.slippage import fit
-from toolkit.slippage._means import blocks_at, expected_cost
+from toolkit.slippage._cost import expected_cost
 from toolkit.statistics import bootstrap_interval, draw_blocks
 
 from .examples import HOUR, ME, MONDAY, times
@@ -188,9 +188,10 @@ def test_carry_equals_formula_in_each_draw(side, sign, legs):
     )  # fmt: skip
     mean = trimmed_means(values, [0], 12, 99, 6)[:, 0]
     earned = sign * mean * 72 * 1e4
-    orders = [-expected_cost(NOISY.means["XYZ", leg], 2e5) for leg in legs]
+    costs = [expected_cost(NOISY.means["XYZ", leg], 2e5) for leg in legs]
+    orders = [-bps for bps, _, _ in costs]
     net = earned + orders[0] + orders[1] - 3
-    low, high = bootstrap_interval(net[1:], min(8, blocks_at(NOISY.means["XYZ", "buy"], 2e5)), 0.8)
+    low, high = bootstrap_interval(net[1:], min(8, costs[0][1]), 0.8)
     assert low < high
     costs = 3 - orders[0][0] - orders[1][0]
     hourly = earned[0] / 72

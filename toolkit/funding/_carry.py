@@ -9,8 +9,8 @@ from toolkit.arrays import Floats
 from toolkit.funding._rates import HOURS_A_YEAR, hourly_rates, trimmed_means
 from toolkit.prepare.door import Frame
 from toolkit.prepare.provenance import finish
+from toolkit.slippage._cost import expected_cost
 from toolkit.slippage._fit import SlippageFit, fit
-from toolkit.slippage._means import blocks_at, expected_cost, place_among_sizes
 from toolkit.statistics import DRAWS, block_count, bootstrap_interval, check_level, check_positive
 
 _SIDES = {"long": (-1.0, "buy", "sell"), "short": (1.0, "sell", "buy")}
@@ -286,8 +286,8 @@ def _order_cost(
             f"the fit has {len(means.law) - 1} draws, not {draws}: pass the same draws= to "
             "tk.slippage.fit and tk.funding.carry"
         )
-    bps = expected_cost(means, usd)
-    return -bps, blocks_at(means, usd), place_among_sizes(means, usd) if np.isfinite(bps[0]) else ""
+    bps, blocks, place = expected_cost(means, usd)
+    return -bps, blocks, place if np.isfinite(bps[0]) else ""
 
 
 def _break_even_hours(costs: float, hourly_bps: float) -> float:

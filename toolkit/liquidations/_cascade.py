@@ -18,8 +18,7 @@ from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.states import BACKSTOP_SHARE, name_some, open_positions
 from toolkit.rules.margin import maintenance, tiered_adverse_move
-from toolkit.slippage._fit import SlippageFit
-from toolkit.slippage._means import UNIT_USD
+from toolkit.slippage._fit import UNIT_USD, SlippageFit
 from toolkit.statistics import Estimate, Sampling, bootstrap_interval, check_level
 from toolkit.times import DAY
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from toolkit.arrays import Floats
+from toolkit.arrays import Floats, Ints
 
 
 def average_prices(px: Floats, sz: Floats, usd: float) -> Floats:
@@ -39,7 +39,7 @@ def average_prices(px: Floats, sz: Floats, usd: float) -> Floats:
 
 
 def least_beyond_bps(
-    usd: Floats, larger: tuple[Floats, Floats], smaller: tuple[Floats, Floats], sign: int
+    usd: Floats, larger: tuple[Floats, Floats], smaller: tuple[Floats, Floats], sign: int | Ints
 ) -> Floats:
     """Return the least possible slippage of an order, from two smaller ones in the same book.
 
@@ -52,7 +52,7 @@ def least_beyond_bps(
         Notional, above both sizes.
     larger, smaller : tuple of two arrays of float
         Notional and slippage in bps of two sizes; for the smaller one both may be 0.
-    sign : int
+    sign : int or array of int
         1 for buying, -1 for selling.
 
     Returns

@@ -9,8 +9,7 @@ import pandas as pd
 from toolkit.arrays import Floats
 from toolkit.contract.market_names import code_among
 from toolkit.prepare.door import Frame
-from toolkit.slippage import _means
-from toolkit.slippage._fit import SlippageFit, fit
+from toolkit.slippage._fit import LEAST_BPS, UNIT_USD, SizeMeans, SlippageFit, fit
 from toolkit.statistics import bootstrap_interval
 
 _COST = {
@@ -113,15 +112,14 @@ def cost(
     rows = []
     for group, means in _choose_groups(fitted, coin, side):
         of_side = (fitted.samples["coin"] == group.coin) & (fitted.samples["side"] == group.side)
-        sampled = fitted.samples[of_side].sort_values("amount_usd")
+        sampled = fitted.samples[of_side]
         for size in sizes:
-            values = _means.expected_cost(means, size)
-            interval = _interval_around(values, means, size, level, positive=True)
+            values, blocks, place = expected_cost(means, size)
+            interval = _interval_around(values, blocks, level, positive=True)
             larger = sampled[sampled["amount_usd"] >= size].head(1)
             thin = (larger["missing"] / larger["n"]).max()
-            figures = (values[0], *interval, values[0] / 1e4 * size)
-            where = _place_or_reason(means, size, values[0])
-            rows.append((group.coin, group.side, size, *figures, where, thin, group.n))
+            figures = (values[0], *interval, values[0] / 1e4 * size, place, thin)
+            rows.append((group.coin, group.side, size, *figures, group.n))
     return _result_frame(rows, _COST, fitted, "slippage.cost")
 
 
@@ -203,24 +201,80 @@ def capacity(
     for group, means in _choose_groups(fitted, coin, side):
         ends = (means.sizes[0], means.sizes[-1]) if len(means.sizes) else (np.nan, np.nan)
         for bound in bounds:
-            values = _means.largest_size(means, bound)
-            size = float(values[0])
-            low, high = _interval_around(values, means, size, level)
-            figures = (size, max(low, 0.0), high, _place_or_reason(means, size, size), *ends)
+            values = _largest_size(means, bound)
+            _, blocks, place = expected_cost(means, values[0])
+            low, high = _interval_around(values, blocks, level)
+            figures = (values[0], max(low, 0.0), high, place, *ends)
             rows.append((group.coin, group.side, bound, *figures, group.n))
     return _result_frame(rows, _CAPACITY, fitted, "slippage.capacity")
 
 
+def expected_cost(means: SizeMeans, usd: float) -> tuple[Floats, int, str]:
+    """Return the mean cost of a size in bps, the blocks of days behind it, and the size's place.
+
+    The cost is that of the samples and of each draw. At a sampled size it is the mean itself.
+    Between two sampled sizes it is on a straight line in the logarithms of size and cost. Beyond
+    the sampled sizes it follows the law, scaled so that it equals the mean of the outermost size
+    there. The place is the reason if there is no estimate.
+    """
+    sizes, many = means.sizes, len(means.sizes)
+    reason = {0: "never filled", 1: "one size"}.get(many, "no law")
+    if not many or np.isnan(usd):
+        return np.full(len(means.law), np.nan), 0, reason
+    right = int(np.searchsorted(sizes, usd))
+    if usd in sizes:
+        return means.bps[:, right], int(means.blocks[right]), "sampled"
+    around, paid = slice(max(right - 1, 0), right + 1), np.maximum(means.bps, LEAST_BPS)
+    if 0 < right < many:
+        share = np.interp(np.log(usd), np.log(sizes[around]), [0.0, 1.0])
+        small, large = np.log(paid[:, around]).T
+        values, place = np.exp(small * (1 - share) + large * share), "between"
+    else:
+        edge, place = (0, "below") if right == 0 else (many - 1, "above")
+        half, a, k, _ = means.law.T
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            at_size, at_edge = (half + a * (each / UNIT_USD) ** k for each in (usd, sizes[edge]))
+            values = paid[:, edge] * (at_size / at_edge)
+    blocks = int(means.blocks[around].min())  # the smaller number of the two
+    return values, blocks, place if np.isfinite(values[0]) else reason
+
+
+def _largest_size(means: SizeMeans, bps: float) -> Floats:
+    """Return the largest size whose mean cost is within a bound: the inverse of `expected_cost`."""
+    many = len(means.sizes)
+    if not many:
+        return np.full(len(means.law), np.nan)
+    costs, sizes = np.log(np.maximum(means.bps, LEAST_BPS)), np.log(means.sizes)
+    # The sizes below and above the sampled ones at which the scaled law reaches the bound; 0 if
+    # every size costs more.
+    (half, a, k, _), ends = means.law.T[:, :, None], [0, many - 1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scale = np.exp(costs[:, ends]) / (half + a * (means.sizes[ends] / UNIT_USD) ** k)
+        left = bps / scale - half
+        beyond = np.where(left > 0, UNIT_USD * (np.maximum(left, 0.0) / a) ** (1 / k), 0.0)
+    below, above = np.where((k > 0) & np.isfinite(scale), beyond, np.nan).T
+    within = costs <= np.log(bps)
+    # The largest size within the bound. Smaller sizes may cost more, if other books were sampled.
+    last = many - 1 - np.argmax(within[:, ::-1], axis=1)
+    found = np.where(within.any(axis=1), above, np.minimum(below, means.sizes[0]))
+    inner = within.any(axis=1) & (last < many - 1)
+    row, low = np.flatnonzero(inner), last[inner]
+    small, large = costs[row, low], costs[row, low + 1]
+    share = (np.log(bps) - small) / (large - small)
+    found[inner] = np.exp(sizes[low] + share * (sizes[low + 1] - sizes[low]))
+    found[inner] = np.where(share == 0, means.sizes[low], found[inner])
+    return np.asarray(np.where(np.isnan(costs).any(axis=1), np.nan, found))
+
+
 def _interval_around(
-    values: Floats, means: _means.SizeMeans, size: float, level: float, *, positive: bool = False
+    values: Floats, blocks: int, level: float, *, positive: bool = False
 ) -> tuple[float, float]:
     """Return the interval of the draws, extended to contain the estimate, which is the first value.
 
     If all draws are equal, rounding alone could place the interval beside the estimate.
     """
-    blocks, estimate = _means.blocks_at(means, size), float(values[0])
     low, high = bootstrap_interval(values[1:], blocks, level, positive=positive)
-    return min(low, estimate), max(high, estimate)
+    return min(low, values[0]), max(high, values[0])
 
 
 def _positive_numbers(numbers: float | Sequence[float], rule: str) -> list[float]:
@@ -233,7 +287,7 @@ def _positive_numbers(numbers: float | Sequence[float], rule: str) -> list[float
 
 def _choose_groups(
     fitted: SlippageFit, coin: str | None, side: str | None
-) -> list[tuple[Any, _means.SizeMeans]]:
+) -> list[tuple[Any, SizeMeans]]:
     groups = fitted.groups
     for name, wanted in (("coin", coin), ("side", side)):
         if wanted is None:
@@ -246,13 +300,6 @@ def _choose_groups(
         groups = groups[groups[name] == wanted]
     rows: Iterable[Any] = groups.itertuples(index=False)
     return [(group, fitted.means[group.coin, group.side]) for group in rows]
-
-
-def _place_or_reason(means: _means.SizeMeans, size: float, found: float) -> str:
-    """Return where a size lies among the sampled ones, or why there is no estimate."""
-    if np.isfinite(found):
-        return _means.place_among_sizes(means, size)
-    return {0: "never filled", 1: "one size"}.get(len(means.sizes), "no law")
 
 
 def _result_frame(

@@ -3,37 +3,53 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from toolkit import statistics
-from toolkit.arrays import Floats
+from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import number_groups, ratio, sum_groups
 from toolkit.prepare.provenance import state_provenance
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.slippage import _likelihood
-from toolkit.slippage._means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
 from toolkit.statistics import DRAWS, Estimate, Sampling
 from toolkit.times import DAY
+
+UNIT_USD = 100_000.0
+"""`a` is the impact in bps of an order of this size. Its unit does not depend on `k`."""
+
+LEAST_BPS = 0.005
+"""Samples have two decimals, so logarithms use this value instead of 0."""
 
 NAMES = ("half_spread", "a", "k", "sigma")
 SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
 NUMBERS = ("amount_usd", "half_spread_bps", *SIDES.values())
-_ROUNDED = 0.005  # bps: values have two decimals
 LARGE_MISFIT = 0.1
 """From here on the law is said not to hold: it misses a sampled mean by a tenth of it."""
-_PARAMS = {"coin": "str", "side": "str", "name": "str"} | dict.fromkeys(
-    ("estimate", "low", "high"), "float64"
-)
-_GROUPS = {
-    "coin": "str", "side": "str", "n": "int64", "missing": "int64", "days": "int64",
-    "smallest_usd": "float64", "largest_usd": "float64", "misfit": "float64",
-}  # fmt: skip
-_POINTS = {
-    "coin": "str", "side": "str", "amount_usd": "float64", "n": "int64", "missing": "int64",
-    "q50": "float64", "mean": "float64",
-}  # fmt: skip
+_KEYS = ["coin", "side"]
+_PARAMS = dict.fromkeys([*_KEYS, "name"], "str") | dict.fromkeys(["estimate", "low", "high"], float)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SizeMeans:
+    """Mean cost by size, as sampled (first row) and as resampled (other rows).
+
+    - ``sizes`` (array of float, (sizes,)): sampled sizes in USD, rising, without the sizes that no
+      book could fill
+    - ``blocks`` (array of int, (sizes,)): number of blocks of days on which each size was sampled
+    - ``bps`` (array of float, (1 + draws, sizes)): mean costs. A sample for which the book was too
+      thin counts as its lower bound.
+    - ``law`` (array of float, (1 + draws, 4)): half spread, a, k and sigma, fitted to the same
+      samples; missing if there is no fit
+    """
+
+    sizes: Floats
+    blocks: Ints
+    bps: Floats
+    law: Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -191,98 +207,109 @@ def fit(
     """
     how = Sampling(level, draws, seed, statistics.check_count(block_days, "block_days"))
     table = Table(samples, "samples")
-    rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
-    rows["ms"] = table.ms("timestamp")
-    params: list[tuple[object, ...]] = []
-    groups: list[tuple[object, ...]] = []
-    points: list[tuple[object, ...]] = []
-    drawn, means = {}, {}
-    for side in SIDES:
-        for coin, own in _read_side(rows, side).groupby("coin", sort=True):
-            key, days = (str(coin), side), int(own["day"].nunique())
-            blocks = statistics.block_count(days, block_days)
-            values = _fit_parameters(own, how)
-            drawn[key] = (blocks, values)
-            for name, part in zip(NAMES, values.T, strict=True):
-                positive = name != "k"
-                ends = statistics.bootstrap_interval(part[1:], blocks, level, positive=positive)
-                params.append((*key, name, part[0], *ends))
-            found = means[key] = mean_costs(own, values, how)
-            usd, bps = own["amount_usd"].to_numpy(), own["bps"].to_numpy()
-            order = np.lexsort((bps, usd))
-            sizes, first, n = np.unique(usd[order], return_index=True, return_counts=True)
-            missing = np.add.reduceat(np.isnan(bps[order]), first, dtype=np.int64)
-            # Missing samples are last, so a median among them is missing.
-            medians = bps[order][first + (n + 1) // 2 - 1]
-            mean = pd.Series(found.bps[0], index=found.sizes).reindex(sizes).to_numpy()
-            misfit = largest_misfit(found, missing[~np.isnan(mean)] == 0)
-            groups.append((*key, len(own), missing.sum(), days, sizes[0], sizes[-1], misfit))
-            points += [(*key, *row) for row in zip(sizes, n, missing, medians, mean, strict=True)]
-    tables = [
-        pd.DataFrame(made, columns=list(types)).astype(types)
-        for made, types in ((params, _PARAMS), (groups, _GROUPS), (points, _POINTS))
-    ]
-    by = ["coin", "side"]
-    tables[:2] = (each.sort_values(by, kind="stable", ignore_index=True) for each in tables[:2])
-    state_provenance(tables, {"samples": table.frame}, helper="slippage.fit", level=level)
+    rows = _read_sides(table)
+    drawn, means, figures = dict[Any, Any](), dict[Any, SizeMeans](), []
+    for (coin, side), own in rows.groupby(_KEYS):
+        law, blocks = _fit_law(own, how), statistics.block_count(own["day"].nunique(), block_days)
+        drawn[coin, side], means[coin, side] = (blocks, law), _mean_costs(own, law, how)
+        for name, part in zip(NAMES, law.T, strict=True):
+            ends = statistics.bootstrap_interval(part[1:], blocks, level, positive=name != "k")
+            figures.append((coin, side, name, part[0], *ends))
+    params = pd.DataFrame(figures, columns=[*_PARAMS]).astype(_PARAMS)
+    codes, points = number_groups(rows[["side", "coin", "amount_usd"]])
+    bps, count = rows["bps"].to_numpy(), len(points)
+    n, missing = np.bincount(codes, minlength=count), sum_groups(codes, np.isnan(bps), count)
+    mean = sum_groups(codes, rows["paid"].to_numpy(), count) / n
+    points = points[[*_KEYS, "amount_usd"]].assign(
+        n=n,
+        missing=missing.astype(np.int64),
+        q50=statistics.rank_quantiles(bps, codes, n, [0.5])[0],
+        mean=np.where(missing < n, mean, np.nan),
+    )
+    # The mean of a size for which the book was sometimes too thin is not known.
+    laws = [means[key].law[0] for key in points[_KEYS].itertuples(index=False, name=None)]
+    half, a, k, sigma = np.reshape(laws, (count, len(NAMES))).T
+    by_law = (half + a * (points["amount_usd"] / UNIT_USD) ** k) * np.exp(sigma**2 / 2)
+    misfit = (by_law / np.maximum(mean, LEAST_BPS) - 1).abs().where(missing == 0)
+    groups = points.assign(misfit=misfit).groupby(_KEYS).agg(
+        n=("n", "sum"), missing=("missing", "sum"), smallest_usd=("amount_usd", "min"),
+        largest_usd=("amount_usd", "max"), misfit=("misfit", "max"),
+    )  # fmt: skip
+    groups.insert(2, "days", rows.groupby(_KEYS)["day"].nunique())
+    groups = groups.reset_index()
+    facts = {"helper": "slippage.fit", "level": level}
+    state_provenance((params, groups, points), {"samples": table.frame}, **facts)
     unit = "day" if block_days == 1 else f"{block_days} days"
     return SlippageFit(
-        params=tables[0],
-        n=int(tables[1]["n"].sum()),
+        params=params,
+        n=len(rows),
         level=level,
         method=f"half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by {unit}",
-        groups=tables[1],
-        samples=tables[2],
+        groups=groups,
+        samples=points,
         draws=drawn,
         means=means,
     )
 
 
-def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Return one side's samples with their day and the least cost of a missing sample."""
-    rows = pd.DataFrame(
-        {
-            "coin": samples["coin"].astype("str"),
-            "ms": samples["ms"],
-            "day": samples["ms"] // DAY,
-            "amount_usd": samples["amount_usd"],
-            "spread": samples["half_spread_bps"],
-            "bps": samples[SIDES[side]],
-        }
-    )
-    keys = ["coin", "ms", "amount_usd"]
+def _read_sides(table: Table) -> pd.DataFrame:
+    """Return both sides of each sample, one below the other.
+
+    Beside its own columns a row has its ``day`` and what was ``paid``: of a missing sample, the
+    least that it can have cost.
+    """
+    rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
+    rows = rows.assign(ms=table.ms("timestamp"), coin=rows["coin"].astype("str"))
     # Samples without a size or without a spread carry no information.
-    rows = rows[rows["spread"].notna() & (rows["amount_usd"] > 0)]
-    rows = rows.sort_values([*keys, "bps"], kind="stable").drop_duplicates(keys, ignore_index=True)
-    book = np.asarray(rows.groupby(keys[:2], sort=False).ngroup(), dtype=np.int64)
-    usd, bps, spread = (rows[name].to_numpy() for name in ("amount_usd", "bps", "spread"))
+    rows = rows[rows["half_spread_bps"].notna() & (rows["amount_usd"] > 0) & rows["coin"].notna()]
+    keys = ["coin", "ms", "amount_usd"]
+    sides = rows.rename(columns={name: side for side, name in SIDES.items()})
+    rows = sides.melt([*keys, "half_spread_bps"], [*SIDES], "side", "bps").astype({"side": "str"})
+    rows = rows.sort_values(["side", *keys, "bps"], kind="stable")
+    rows = rows.drop_duplicates(["side", *keys], ignore_index=True)
+    book = np.asarray(rows.groupby(["side", *keys[:2]], sort=False).ngroup(), dtype=np.int64)
+    usd, bps, least = (rows[name].to_numpy() for name in ("amount_usd", "bps", "half_spread_bps"))
     # The known samples of its book tell the least that a missing sample can have cost.
-    known = np.flatnonzero(~np.isnan(bps))
+    known, least = np.flatnonzero(~np.isnan(bps)), least.copy()
     rank = np.cumsum(~np.isnan(bps)) - 1  # of the last known sample, maybe of an earlier book
     thin = np.flatnonzero(np.isnan(bps) & (rank >= 0))
     thin = thin[book[known[rank[thin]]] == book[thin]]
     larger, smaller = known[rank[thin]], known[np.maximum(rank[thin] - 1, 0)]
     has_two = (rank[thin] > 0) & (book[smaller] == book[thin])
     less = (np.where(has_two, usd[smaller], 0.0), np.where(has_two, bps[smaller], 0.0))
-    sign, least = 1 if side == "buy" else -1, spread.copy()
-    least[thin] = least_beyond_bps(usd[thin], (usd[larger], bps[larger]), less, sign)
-    return rows.assign(least=np.fmax(least, spread))
+    sign = np.where(rows["side"] == "buy", 1, -1)[thin]
+    beyond = least_beyond_bps(usd[thin], (usd[larger], bps[larger]), less, sign)
+    least[thin] = np.fmax(beyond, least[thin])
+    return rows.assign(day=rows["ms"] // DAY, paid=np.where(np.isnan(bps), least, bps))
 
 
-def _fit_parameters(group: pd.DataFrame, how: Sampling) -> Floats:
+def _mean_costs(group: pd.DataFrame, law: Floats, how: Sampling) -> SizeMeans:
+    """Return the mean costs of one side's samples, and of each resample of days.
+
+    - ``law`` (array of float, (1 + draws, 4)): as in `SizeMeans`; both draw the same days
+    """
+    sizes = np.unique(group["amount_usd"][group["bps"].notna()].to_numpy())
+    cells = group.groupby(["day", "amount_usd"])["paid"]
+    made = (cells.sum(), cells.size())
+    parts = [each.unstack(fill_value=0)[sizes].to_numpy(np.float64) for each in made]
+    above, below = np.hsplit(how.sums(np.hstack(parts)), 2)
+    blocks = -(-(parts[1] > 0).sum(axis=0) // how.block)
+    return SizeMeans(sizes=sizes, blocks=blocks, bps=ratio(above, below), law=law)
+
+
+def _fit_law(group: pd.DataFrame, how: Sampling) -> Floats:
     """Return the parameters, in the order of `NAMES`, of the estimate and of each resample."""
     unknown = np.full((1 + how.draws, len(NAMES)), np.nan)
     known = group["bps"].notna().to_numpy()
-    if group["amount_usd"][known].nunique() < 2:
+    usd, paid = group["amount_usd"].to_numpy(), group["paid"].to_numpy()
+    spread = group["half_spread_bps"].to_numpy()
+    if len(np.unique(usd[known])) < 2:
         return unknown
-    bps, least = group["bps"].to_numpy(), group["least"].to_numpy()
-    bottom = np.where(known, bps - _ROUNDED, least - _ROUNDED)
+    # A value has two decimals, so it lies between these bounds.
     with np.errstate(divide="ignore"):
-        low = np.log(np.maximum(bottom, 0.0))
-        high = np.log(np.where(known, np.maximum(bps, 0.0) + _ROUNDED, np.inf))
-    size = np.log(group["amount_usd"].to_numpy() / UNIT_USD)
-    spread = group["spread"].to_numpy()
-    rows = _likelihood.BoundedCosts(low=low, high=high, size=size, spread=spread)
+        low = np.log(np.maximum(paid - LEAST_BPS, 0.0))
+        high = np.log(np.where(known, np.maximum(paid, 0.0) + LEAST_BPS, np.inf))
+    rows = _likelihood.BoundedCosts(low, high, np.log(usd / UNIT_USD), spread)
     theta = _likelihood.maximise_likelihood(rows)
     if theta is None or _likelihood.is_at_an_end(theta):
         return unknown

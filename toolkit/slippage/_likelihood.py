@@ -5,8 +5,8 @@ lies between its bounds; a missing value lies above a bound. (Interval censoring
 Likelihood, score and Hessian of each row are in closed form.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ _FLATTEST = -7.0  # log sigma: below a thousandth, every value is on the curve
 _FARTHEST = 40.0  # log a and k stay where their exponentials are numbers
 
 
-@dataclass(frozen=True)
-class BoundedCosts:
+class BoundedCosts(NamedTuple):
     """Bounds on the cost of each row.
 
     - ``low``, ``high`` (array of float): logarithms of the bounds of the cost; minus infinity and
