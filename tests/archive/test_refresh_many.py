@@ -76,7 +76,7 @@ def test_only_accounts_that_another_process_changed_are_pulled_again(tmp_path, m
 
     def note_open(writer):
         opened.append(writer)
-        if opened.count(writer) == 3:  # after the conflict, when the state is read once more
+        if opened.count(writer) == 2:  # after the conflict, when the state is read once more
             refresh_beside(USERS[2])
         open_state(writer)
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,7 +42,6 @@ LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the refresh log, of one series."""
 
 _REFRESHES_PER_JOIN: Final = 32
-_TIME_TYPE: Final = pa.timestamp("us", "UTC")
 _MOST_TEXT: Final = 100_000  # characters of the last rows of a run in the refresh log
 _TIMES: Final = ("first", "last", "covered_from", "covered_until")
 _STATUS: Final = pa.schema(
@@ -65,15 +65,6 @@ class Run:
     rows: int = 0  # how many of its rows are archived
     last: int | None = None  # the time of the last archived row
     last_texts: tuple[str, ...] = ()  # the archived rows of that time, which must come again
-
-    def extend(self, series: Series, rows: pa.Table) -> "Run":
-        """Return the run with further rows, in the form of the table."""
-        times = rows[series.keys[0]]
-        last = pc.max(times)
-        texts = tuple(rows["_json"].filter(pc.equal(times, last)).to_pylist())
-        if self.last == (last_ms := to_ms(last.as_py())):
-            texts = self.last_texts + texts
-        return replace(self, rows=self.rows + rows.num_rows, last=last_ms, last_texts=texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +304,16 @@ class HistoryWriter:
         """Open the table and the refresh log as they are now."""
         operation, subject = self._sample.operation.type, self._sample.subject
         self.handle = self.tables.open_for_append(self._sample.table)
-        self._lengths: dict[str, dict[int, int]] | None = None
-        # For one history in a store, reading all counters is not worth the requests.
-        if not (self._is_only and "://" in self.tables.location):
-            self._count_rows()
+        # Name of the series -> start of the run -> number of rows; None if they are not known. For
+        # one history in a store, reading all counters is not worth the requests.
+        is_far = self._is_only and "://" in self.tables.location
+        counters = None if is_far else self.tables.read_counters(self.handle)
+        self._lengths = None if counters is None else defaultdict[str, dict[int, int]](dict)
+        for name, rows in (counters or {}).items():
+            series, _, start = name.rpartition(" from ")
+            # Older versions have other counters, too.
+            if self._lengths is not None and series and rows and start.lstrip("-").isdecimal():
+                self._lengths[series][int(start)] = rows
         self.log = self.tables.open_for_append(PULLS)
         if self._is_only:
             entries = self.tables.read_rows(self.log, series=self._sample).to_pylist()
@@ -324,58 +321,39 @@ class HistoryWriter:
         else:
             self._entries = read_log(self.tables, self.log, operation)
 
-    def _count_rows(self) -> None:
-        """Read the number of rows of each run from the counters of the table, if possible.
-
-        The lengths are a nested mapping: name of the series -> start of the run -> number of rows.
-        """
-        lengths: dict[str, dict[int, int]] = defaultdict(dict)
-        counters = self.tables.read_counters(self.handle)
-        for name, rows in (counters or {}).items():
-            series, _, start = name.rpartition(" from ")
-            # Older versions have other counters, too.
-            if series and rows and start.removeprefix("-").isdecimal():
-                lengths[series][int(start)] = rows
-        self._lengths = None if counters is None else lengths
-
     def read_state(self, series: Series) -> tuple[list[Run], LogEntries]:
         """Return the runs of a series that have rows, by start, and its entries in the log."""
         entries = self._entries.get((series.operation.type, series.subject), [])
-        if self._lengths is not None:  # then often no row has to be read
-            lengths = self._lengths.get(series.name, {})
-            if not lengths and not entries:
-                return [], entries
-            for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
-                noted = json.loads(entry.get("runs") or "[]")  # older versions noted none
-                if noted and {run["start"]: run["rows"] for run in noted} == lengths:
-                    runs = [
-                        Run(
-                            rows=run["rows"],
-                            start=run["start"],
-                            last=run["last"],
-                            last_texts=tuple(run["texts"]),
-                        )
-                        for run in noted
-                    ]
-                    return _bounded(runs), entries
-        time = series.keys[0]
-        rows = self.tables.read_rows(self.handle, ["_part", "_row", time], series=series)
-        groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
+        lengths = None if self._lengths is None else self._lengths.get(series.name, {})
+        newest = sorted(entries, key=operator.itemgetter("_fetched"), reverse=True)
+        noted = (json.loads(entry.get("runs") or "[]") for entry in newest)  # older: none
+        same = (each for each in noted if {run["start"]: run["rows"] for run in each} == lengths)
+        known: list[Any] = next(filter(None, same), [])
         runs = []
-        for group in groups.sort_by("_part").to_pylist():
-            start, last = group["_part"], group[f"{time}_max"]
-            is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
-            newest = self.tables.read_rows(self.handle, ["_row", "_json"], is_last, series)
-            texts = newest.sort_by("_row")["_json"].to_pylist()
-            runs.append(Run(start, None, group["_row_count"], to_ms(last), tuple(texts)))
-        return _bounded(runs), entries
+        if known or (lengths == {} and not entries):  # then often no row has to be read
+            for run in known:
+                texts = tuple(run["texts"])
+                runs.append(Run(run["start"], None, run["rows"], run["last"], texts))
+        else:
+            time = series.keys[0]
+            rows = self.tables.read_rows(self.handle, ["_part", "_row", time], series=series)
+            groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
+            for group in groups.sort_by("_part").to_pylist():
+                start, last = group["_part"], group[f"{time}_max"]
+                moment = pa.scalar(last, pa.timestamp("us", "UTC"))
+                is_last = (ds.field("_part") == start) & (ds.field(time) == moment)
+                newest = self.tables.read_rows(self.handle, ["_row", "_json"], is_last, series)
+                texts = tuple(newest.sort_by("_row")["_json"].to_pylist())
+                runs.append(Run(start, None, group["_row_count"], to_ms(last), texts))
+        pairs = itertools.zip_longest(runs, runs[1:])
+        return [replace(run, bound=later and later.start - 1) for run, later in pairs], entries
 
     def has_changed(self, series: Series, runs: Iterable[Run]) -> bool:
         """Return whether another process may have appended to a series."""
         known = {run.start: run.rows for run in runs if run.rows}
         return self._lengths is None or self._lengths.get(series.name, {}) != known
 
-    def append(self, portions: Sequence[tuple[Series, Run, pa.Table]], note: str) -> bool:
+    def append(self, portions: Sequence[tuple[Series, Run, pa.Table]]) -> bool:
         """Append rows in one commit; return whether other histories may have changed as well.
 
         A portion has the rows and the run with these rows. Raise CommitConflict if another process
@@ -384,33 +362,41 @@ class HistoryWriter:
         version, counts = self.handle.version(), dict[str, int]()
         for series, run, _ in portions:
             counts |= {series.name: run.rows, series.run_counter(run.start): run.rows}
+        names = {series.name for series, _, _ in portions}
+        several = f"{len(names)} of {self._sample.operation.type}"
+        note = several if len(names) > 1 else names.pop()
         rows = pa.concat_tables([rows for _, _, rows in portions])
         self.tables.append_rows(self.handle, rows, counts=counts, notes={"series": note})
-        is_shared: bool = not self._is_only and self.handle.version() > version + 1
-        if is_shared:
-            self._count_rows()
-        return is_shared
+        return not self._is_only and bool(self.handle.version() > version + 1)
 
 
-def _bounded(runs: Sequence[Run]) -> list[Run]:
-    """Return runs, by start, each of which ends where the next one begins."""
-    pairs = itertools.zip_longest(runs, runs[1:])
-    return [replace(run, bound=later.start - 1 if later else None) for run, later in pairs]
+def place_in_run(series: Series, run: Run, rows: pa.Table) -> tuple[pa.Table, Run]:
+    """Return further rows of a run with their series and place, and the run with these rows."""
+    times = rows[series.keys[0]]
+    last = pc.max(times)
+    texts = tuple(rows["_json"].filter(pc.equal(times, last)).cast(pa.string()).to_pylist())
+    if run.last == (last_ms := to_ms(last.as_py())):
+        texts = run.last_texts + texts
+    placed, count = schemas.place_rows(series, rows, run.start, run.rows), run.rows + rows.num_rows
+    return placed, replace(run, rows=count, last=last_ms, last_texts=texts)
 
 
-def new_places(expected: list[Any], texts: Sequence[str | bytes]) -> list[int]:
-    """Return the places of rows of a run's last time that are not archived yet.
+def rows_after(series: Series, last: int, expected: list[Any], rows: pa.Table) -> pa.Table:
+    """Return the rows from the time of a run's last rows on that are not archived yet.
 
     `expected` are the archived rows of that time; those that came again are removed.
     """
-    places = []
-    for place, text in enumerate(texts):
+    times, places = schemas.to_milliseconds(rows[series.keys[0]]).to_numpy(), []
+    first, end = np.searchsorted(times, [last, last + 1]).tolist()
+    for place, text in enumerate(rows["_json"][first:end].to_pylist(), first):
         # json, as `decode` does for unknown fields: a number may be too large for a float.
-        if expected and _is_same_value(expected[0], json.loads(text)):
-            del expected[0]
-        else:
+        value = json.loads(text)
+        same = (at for at, archived in enumerate(expected) if _is_same_value(archived, value))
+        if (at := next(same, None)) is None:
             places.append(place)
-    return places
+        else:
+            del expected[at]
+    return rows.take(pa.array([*places, *range(end, len(times))], pa.int64()))
 
 
 def mismatch(series: Series, last: int | None, expected: Sequence[Any]) -> HistoryMismatch:

@@ -474,21 +474,16 @@ class BulkWriter:
             history = self._history(part["_subject"][first].as_py())
             rows = self._new_rows_of(history, part.slice(first, end - first))
             if rows.num_rows:
-                series, run = history.series, history.runs[-1]
-                history.runs[-1] = extended = run.extend(series, rows)
+                rows, run = coverage.place_in_run(history.series, history.runs[-1], rows)
+                history.runs[-1] = run
                 history.new_rows += rows.num_rows
-                rows = schemas.place_rows(series, rows, run.start, run.rows)
-                pieces.append((series, extended, rows))
-        if not pieces:
-            return
-        note, written = f"{len(pieces)} of {self._operation.type}", self._histories.values()
+                pieces.append((history.series, run, rows))
         try:
-            if self._writer.append(pieces, note) and any(
-                self._writer.has_changed(each.series, each.runs)
-                for each in written
-                if not each.left
-            ):
-                raise CommitConflict(note)
+            if pieces and self._writer.append(pieces):
+                self._writer.open()
+                written = (each for each in self._histories.values() if not each.left)
+                if any(self._writer.has_changed(each.series, each.runs) for each in written):
+                    raise CommitConflict
         except CommitConflict:
             raise ArchiveError(
                 f"{self._operation.type}: another process writes the same histories. Ingest again "
@@ -520,33 +515,29 @@ class BulkWriter:
 
     def _new_rows_of(self, history: _History, rows: pa.Table) -> pa.Table:
         """Return the rows of a subject that are not archived; none if they cannot follow."""
-        if history.left:
-            return rows.slice(0, 0)
         times = schemas.to_milliseconds(rows[history.series.keys[0]]).to_numpy()
-        if not history.expected:
-            # Only of rows after a cursor, some may be before the range.
-            return rows.slice(int(np.searchsorted(times, self._start))) if self.after else rows
+        if self.after:  # some of the rows after a cursor may be before the range
+            rows = rows.slice(int(np.searchsorted(times, self._start)))
         # All rows of a time are in one part, so those of the last archived time are all here.
         last = history.runs[-1].last or 0
-        first, end = np.searchsorted(times, [last, last + 1]).tolist()
-        if first == len(times):
-            return rows.slice(first)
-        texts = rows.slice(first, end - first)["_json"].to_pylist()
-        new = coverage.new_places(history.expected, texts)
+        if history.left or (history.expected and times[-1] < last):
+            return rows.slice(0, 0)
+        if history.expected:
+            rows = coverage.rows_after(history.series, last, history.expected, rows)
         if history.expected:
             history.left = str(coverage.mismatch(history.series, last, history.expected))
             return rows.slice(0, 0)
-        places = [*(first + place for place in new), *range(end, len(times))]
-        return rows.take(np.array(places, np.int64))
+        return rows
 
     def _history(self, subject: str) -> _History:
         """Return the history of a subject; at first find the run that its rows continue."""
         if subject in self._histories:
             return self._histories[subject]
-        series, after = Series(self._operation, subject), self.after
+        series = Series(self._operation, subject)
         runs, entries = self._writer.read_state(series)
         history = self._histories[subject] = _History(series, [*runs])
         texts: Sequence[str] = runs[-1].last_texts if runs else ()
+        after = self.after
         if after and runs and runs[-1].last == after[0]:
             # The cursor divides the rows of the last archived time. A service may repeat the rows
             # of the cursor, or begin after them. Texts have no known order.

@@ -18,7 +18,6 @@ import copy
 import inspect
 import json
 import operator
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
@@ -37,9 +36,8 @@ from toolkit.archive.coverage import HistoryWriter, RefreshResult, Run
 from toolkit.archive.schemas import ANSWERS, RowOrigin, Series
 from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
-from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
+from toolkit.completeness.checks import BreakLog, HistoryChecks
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
-from toolkit.contract import paging
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.apis import SERVICE
 from toolkit.contract.fields import table_columns
@@ -196,12 +194,12 @@ class PulledRows:
     """What was pulled of a run."""
 
     asked: Asked
-    rows: pa.Table  # the new rows, in the form of the table
-    run: Run  # the run with these rows
+    rows: pa.Table  # from the time of the run's last row on, without series and run
     until_ms: int | None  # up to which the service has rows, if it states a time
     is_end: bool  # whether all rows of the request have come
     error: ToolkitError | KeyboardInterrupt | None  # why no more rows came
-    lacks: str  # which rows the service lacks, if that made a new run begin later
+    begin_ms: int | None = None  # where a new run begins, because the service lacks earlier rows
+    lacks: str = ""  # which rows it lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +221,7 @@ class SeriesPull:
         now, api = session.now_ms(), session.api
         self.request, self.series = request, request.series
         operation = self.series.operation
-        self._since = (operation if api is SERVICE else api.adapt(operation)).since
+        self._operation = operation if api is SERVICE else api.adapt(operation)
         self.origin = RowOrigin(session.label, session.simulated, now)
         # The history is complete up to this time afterwards. Rows of this millisecond may come.
         last = now - 1 if session.source.has_running_clock() else now
@@ -238,7 +236,7 @@ class SeriesPull:
         self.is_begun = False  # else the state of the archive has to be read
         self.runs: dict[int, Run] = {}  # the archived runs, by start
         # Rows that were pulled and are not committed, the runs with them, and their breaks.
-        self.portions: list[tuple[pa.Table, Run, Sequence[RowBreak]]] = []
+        self.portions: list[Any] = []
 
     def advance(self, came: Any = None) -> None:
         """Take what came, and find what to ask next, if there is anything."""
@@ -256,6 +254,29 @@ class SeriesPull:
         check_clock(self.series, self.origin.fetched_ms, rows["_fetched"].to_pylist())
         self.answer = yield Asked(self.series, self.origin)
 
+    def begin(self, writer: HistoryWriter) -> list[TimeRange]:
+        """Read the state of the history, and find where the refresh starts.
+
+        Return the ranges that were pulled before.
+        """
+        request, series, since = self.request, self.series, self._operation.since
+        runs, entries = writer.read_state(series)
+        self.runs, self.is_begun = {run.start: run for run in runs}, True
+        pulled = coverage.pulled_ranges(entries)
+        self._noted = coverage.contradictory_ranges(entries)
+        self.start_ms = request.start_ms or 0
+        if request.start_ms is None:  # from the first archived row, else the service's first day
+            firsts = [*self.runs] + [first for first, _ in pulled]
+            self.start_ms = min(firsts, default=to_ms(since) if since else 0)
+        elif request.end_ms is None:  # from the archived rows before the start, to leave no gap
+            ranges = [(start, start - 1) for start in self.runs] + [*pulled]
+            ends = [last + 1 for first, last in ranges if first <= self.start_ms]
+            self.start_ms = min(self.start_ms, max(ends, default=self.start_ms))
+        if request.end_ms is None:
+            check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
+        self._unlogged = sum(run.rows for run in runs) - coverage.count_logged_rows(entries)
+        return pulled
+
     def pull_portions(
         self, writer: HistoryWriter, most_rows: int
     ) -> Generator[Asked, PulledRows, None]:
@@ -264,51 +285,50 @@ class SeriesPull:
         If their rows contradict each other or have a gap for the first time, all rows that are not
         committed are pulled once more, and archived as they come.
         """
-        request, series, is_first_pull = self.request, self.series, True
-        runs, entries = writer.read_state(series)
-        self.runs, self.is_begun = {run.start: run for run in runs}, True
-        pulled = coverage.pulled_ranges(entries)
-        self._noted = coverage.contradictory_ranges(entries)
-        self.start_ms = request.start_ms or 0
-        if request.start_ms is None:  # from the first archived row, else the service's first day
-            firsts = [*self.runs] + [first for first, _ in pulled]
-            self.start_ms = min(firsts, default=to_ms(self._since) if self._since else 0)
-        elif request.end_ms is None:  # from the archived rows before the start, to leave no gap
-            ranges = [(start, start - 1) for start in self.runs] + [*pulled]
-            ends = [last + 1 for first, last in ranges if first <= self.start_ms]
-            self.start_ms = min(self.start_ms, max(ends, default=self.start_ms))
-        if request.end_ms is None:
-            check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
-        self._unlogged = sum(run.rows for run in runs) - coverage.count_logged_rows(entries)
-        size = {} if request.page_size is None else {"page_size": request.page_size}
+        pulled, series, is_first_pull = self.begin(writer), self.series, True
+        size = {} if self.request.page_size is None else {"page_size": self.request.page_size}
         waiting = select_runs(self.runs.values(), pulled, self.start_ms)
-        while waiting:
-            run, is_end = waiting.pop(0), False
-            # A refresh was killed before it noted its breaks.
-            checks = self._begin_checks(writer, run) if self._unlogged > 0 else None
-            while not is_end:
-                start = run.start if run.last is None else run.last
-                end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
-                if start > end:
-                    break
-                parameters = {**series.parameters, "start": start, "end": end, **size}
-                portion = replace(series, parameters=parameters)
-                came = yield Asked(portion, self.origin, run, most_rows)
-                run, is_end, before = came.run, came.is_end, run
-                if came.until_ms is not None:
-                    self.until_ms = min(self.until_ms, came.until_ms)
-                if came.lacks:
-                    self.lacks, self.start_ms = came.lacks, max(self.start_ms, run.start)
-                    before, checks = Run(run.start, run.bound), None
-                if not came.rows.num_rows:
-                    continue
-                checks = checks or self._begin_checks(writer, before)
-                breaks = checks.add_page(coverage.checked_columns(came.rows))
+        doubt: HistoryMismatch | None = None
+        run = checks = None
+        while run is not None or waiting:
+            if run is None:
+                run = waiting.pop(0)
+                # A refresh was killed before it noted its breaks.
+                checks = self._begin_checks(writer, run) if self._unlogged > 0 else None
+            start = run.start if run.last is None else run.last
+            end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
+            if start > end:
+                run = None
+                continue
+            parameters = {**series.parameters, "start": start, "end": end, **size}
+            portion = replace(series, parameters=parameters)
+            came = yield Asked(portion, self.origin, run, most_rows)
+            if doubt is not None and not came.lacks:
+                raise doubt
+            if came.until_ms is not None:
+                self.until_ms = min(self.until_ms, came.until_ms)
+            if came.begin_ms is not None:
+                run, checks = Run(came.begin_ms, run.bound), None
+                self.lacks, self.start_ms = came.lacks, max(self.start_ms, run.start)
+            rows, doubt, expected = came.rows, None, [*map(json.loads, run.last_texts)]
+            if run.last is not None:  # the rows of this time must come again
+                rows = coverage.rows_after(series, run.last, expected, rows)
+            if expected and came.error is None:
+                doubt = coverage.mismatch(series, run.last, expected)
+                if not self._operation.reach or start == end:
+                    raise doubt
+                # The service may keep only later rows: then a new run begins with them.
+                run, checks = Run(start + 1, run.bound), None
+                continue
+            if rows.num_rows and not expected:
+                checks = checks or self._begin_checks(writer, run)
+                rows, run = coverage.place_in_run(series, run, rows)
+                breaks = checks.add_page(coverage.checked_columns(rows))
+                self.portions.append((rows, run, breaks))
                 if is_first_pull and any(found.group != "unproved" for found in breaks):
-                    is_first_pull, self.portions = False, []
+                    run, is_first_pull, self.portions = None, False, []
                     waiting = select_runs(self.runs.values(), pulled, self.start_ms)
-                    break
-                self.portions.append((came.rows, run, breaks))
+            run = None if came.is_end else run
 
     def _begin_checks(self, writer: HistoryWriter, run: Run) -> HistoryChecks:
         """Return the checks of a run, which have seen its last archived rows."""
@@ -470,39 +490,33 @@ class _Refresh:
                 item.done = done
                 self.new_rows += done.rows
         pulled = self._pulled.values()
-        while histories := [history for history in pulled if history.portions]:
-            # Readers of one account skip the row groups of others.
-            histories.sort(key=lambda history: history.series.subject)
-            taken = [(history, history.portions) for history in histories]
-            for history in histories:
-                history.portions = []
-            series = histories[0].series
-            note = f"{len(histories)} of {series.operation.type}" if histories[1:] else series.name
+        # Readers of one account skip the row groups of others.
+        while taken := [
+            (each, *portion)
+            for each in sorted(pulled, key=lambda each: each.series.subject)
+            for portion in each.portions
+        ]:
+            for each in pulled:
+                each.portions = []
             try:
-                rows = [(each.series, run, new) for each, got in taken for new, run, _ in got]
-                is_shared = self._writer.append(rows, note)
+                new = [(each.series, run, rows) for each, rows, run, _ in taken]
+                is_shared = self._writer.append(new)
             except CommitConflict:
-                is_shared, refused, taken = True, taken, []
-                for history, portions in refused:
-                    history.portions = portions
-                self._tries += 1
+                is_shared, self._tries = True, self._tries + 1
+                for each, *portion in taken:
+                    each.portions.append(portion)
+            else:
+                for each, rows, run, breaks in taken:
+                    each.runs[run.start] = run
+                    each.breaks += breaks
+                    each.new_rows += rows.num_rows
+                    self.new_rows += rows.num_rows
+            if is_shared:
                 self._writer.open()
-            for history, portions in taken:
-                for new, run, breaks in portions:
-                    history.runs[run.start] = run
-                    history.breaks += breaks
-                    history.new_rows += new.num_rows
-                    self.new_rows += new.num_rows
-            # Opening reads the archive once more, so what changed until then is found as well.
-            while changed := [
-                each
-                for each in (pulled if is_shared else ())
-                if each.is_begun and self._writer.has_changed(each.series, each.runs.values())
-            ]:
-                for history in changed:
-                    history.is_begun, history.portions = False, []
-                self._tries += len(changed)
-                self._writer.open()
+                for each in pulled:
+                    if each.is_begun and self._writer.has_changed(each.series, each.runs.values()):
+                        each.is_begun, each.portions = False, []
+                        self._tries += 1
             if self._tries >= MAX_TRIES + len(pulled):
                 raise ArchiveError(
                     f"other processes wrote to the archive during each of {self._tries} tries. "
@@ -574,62 +588,39 @@ def select_runs(known: Iterable[Run], pulled: Sequence[TimeRange], start: int) -
 def pull_rows(
     asked: Asked, session: Session, count_rows: Callable[[int], object] = int
 ) -> PulledRows:
-    """Pull pages of a run after its last archived row, until the portion is full.
+    """Pull pages of a run from the time of its last archived row on, until the portion is full.
 
-    If the service keeps only the latest rows, and may lack some that follow the archived ones, a
-    new run begins where its rows are complete.
+    If the service keeps only the latest rows, and may lack some of a new run, the run begins where
+    its rows are complete.
     """
-    series, run, until_ms, is_end, lacks = asked.series, asked.run, None, True, ""
-    expected = [json.loads(text) for text in run.last_texts]
+    series, begin_ms, until_ms, is_end, lacks = asked.series, None, None, True, ""
     kept: list[tuple[bytes, Any]] = []  # texts and records
     failure: ToolkitError | KeyboardInterrupt | None = None
     try:
         request = pull.prepare_request(series.operation, session=session, **series.parameters)
-        begin_ms = None
-        if request.operation.reach and run.last is None:
+        if request.operation.reach and asked.run.last is None:
             begin_ms = pull.first_complete_ms(request)
         if begin_ms is not None:
-            run, lacks = Run(begin_ms, run.bound), pull.reach_message(request, begin_ms)
+            lacks = pull.reach_message(request, begin_ms)
             request = replace(request, parameters={**request.parameters, "start": begin_ms})
         is_empty = begin_ms is not None and begin_ms > series.parameters["end"]
         for page in () if is_empty else pull.read_pages(request):
             page.completeness.check_complete()
             if page.completeness.covered is not None:
                 until_ms = page.completeness.covered[1]
-            texts, records = page.texts(), page.tables[0]
-            if expected:  # the rows of the run's last time come first
-                times = [time for time, *_ in paging.row_keys(request.operation, records)]
-                end = bisect_right(times, run.last)
-                new = [*coverage.new_places(expected, texts[:end]), *range(end, len(texts))]
-                if expected and end < len(texts):
-                    raise coverage.mismatch(series, run.last, expected)
-                texts, records = [texts[at] for at in new], [records[at] for at in new]
-            kept += zip(texts, records, strict=True)
-            count_rows(len(texts))
-            if not expected and len(kept) >= asked.most_rows:
+            kept += zip(page.texts(), page.tables[0], strict=True)
+            count_rows(len(page.tables[0]))
+            if len(kept) >= asked.most_rows + len(asked.run.last_texts):
                 is_end = page.is_last
                 break
-        if expected:
-            raise coverage.mismatch(series, run.last, expected)
     except (ToolkitError, KeyboardInterrupt) as error:
-        if isinstance(error, HistoryMismatch) and request.operation.reach:
-            start = (run.last or 0) + 1  # a new run, after the last archived row
-            later = replace(series, parameters={**series.parameters, "start": start})
-            again = pull_rows(
-                replace(asked, series=later, run=Run(start, run.bound)), session, count_rows
-            )
-            if again.lacks:
-                return replace(again, asked=asked)
-        # The rows pulled so far follow the archived ones, so they are kept.
-        kept = kept if not expected and not isinstance(error, ArchiveError) else []
         failure, is_end = error, False
     rows = schemas.SCHEMAS[series.table].empty_table()
     if kept:
         collector = Collector(series.operation, "float")
         collector.add(([record for _, record in kept],))
         rows = schemas.collected_rows(collector, series, [text for text, _ in kept], asked.origin)
-        rows, run = schemas.place_rows(series, rows, run.start, run.rows), run.extend(series, rows)
-    return PulledRows(asked, rows, run, until_ms, is_end, failure, lacks)
+    return PulledRows(asked, rows, until_ms, is_end, failure, begin_ms, lacks)
 
 
 def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:

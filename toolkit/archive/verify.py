@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from toolkit.archive import coverage, engines, schemas, storage
 from toolkit.archive.coverage import LogEntries
@@ -105,8 +104,11 @@ def _check_table(
             yield Finding("damage", "error", name, "", rows)
             continue
         digest += storage.digest_rows(rows)
-        for first in range(0, rows.num_rows, _ROWS_AT_ONCE):
-            yield from _check_rows(name, rows.slice(first, _ROWS_AT_ONCE), counts)
+        if name in (*RECORDS, ANSWERS):
+            pairs = zip(*(rows[column].to_pylist() for column in _SERIES), strict=True)
+            counts.update(pairs)
+            for first in range(0, rows.num_rows, _ROWS_AT_ONCE):
+                yield from _check_rows(name, rows.slice(first, _ROWS_AT_ONCE))
         progress(rows.num_rows)
     # history() returns later commits as well, and counts from the opened version.
     commits = handle.history()[::-1][: handle.version() + 1]
@@ -201,23 +203,21 @@ def _check_history(
         for found in checks.add_page(
             {column: rows[column] for column in rows.column_names if column not in _PLACES}
         ):
+            is_certain = found.group == "breaks"
             if found.kind == "repeat":
-                repeats["error" if found.group == "breaks" else "notice"].append(found.time)
-                continue
+                repeats["error" if is_certain else "notice"].append(found.time)
             # A gap in a chain that is no proof may be a transfer, or a builder's revoked approval.
-            if found.kind == "chain" and found.group != "breaks":
-                continue
-            # A break between two runs, of which the first is not pulled completely, is known, and a
-            # refresh fills it. For a grid, the gap between the complete ranges states the same.
-            run, before = (rows[column][found.row].as_py() for column in ("_part", "_before"))
-            is_grid = found.kind == "grid"
-            if run == before or enclosing_range(pulled, before, run) is not None:
-                severity: Severity = "error" if found.group == "breaks" or is_grid else "notice"
-                yield Finding(found.kind, severity, name, series.name, found.text)
-            elif not is_grid:
-                yield Finding(
-                    found.kind, "notice", name, series.name, f"{found.text}: refresh again"
-                )
+            elif is_certain or found.kind != "chain":
+                # A break between two runs, of which the first is not pulled completely, is known,
+                # and a refresh fills it. For a grid, the gap between the complete ranges states
+                # the same.
+                run, before = (rows[column][found.row].as_py() for column in ("_part", "_before"))
+                is_joined = run == before or enclosing_range(pulled, before, run) is not None
+                is_grid = found.kind == "grid"
+                severity: Severity = "error" if is_joined and (is_certain or is_grid) else "notice"
+                what = found.text if is_joined else f"{found.text}: refresh again"
+                if is_joined or not is_grid:
+                    yield Finding(found.kind, severity, name, series.name, what)
     for severity, times in repeats.items():
         if times:
             first = ", ".join(map(to_iso, sorted({*times})[:_TIMES_SHOWN]))
@@ -255,62 +255,52 @@ def _check_runs(
             yield Finding("order", "error", name, series.name, fault)
 
 
-def _check_rows(name: str, rows: pa.Table, counts: Counter[tuple[str, str]]) -> Iterator[Finding]:
-    """Check rows against their texts, and count the rows of each operation and subject."""
-    if name not in (*RECORDS, ANSWERS):
-        return
+def _check_rows(name: str, rows: pa.Table) -> Iterator[Finding]:
+    """Compare the columns of rows with the texts from which they were made."""
     for type in pc.unique(rows["_operation"]).to_pylist():
         operation = find_operation(type)
         if operation is None or (name != ANSWERS and schemas.operation_table(operation) != name):
             what = f"the table has rows of operation {type!r}, which do not belong here"
             yield Finding("damage", "error", name, "", what)
             continue
-        of_operation = rows.filter(pc.field("_operation") == type)
-        for count in of_operation["_subject"].value_counts().to_pylist():
-            counts[type, count["values"]] += count["counts"]
-        if name != ANSWERS:
-            yield from _check_columns(name, Series(operation, ""), of_operation)
-
-
-def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:
-    """Compare the columns of rows with the texts from which they were made."""
-    type, subjects = series.operation.type, rows["_subject"].to_pylist()
-    try:
-        texts = rows["_json"].cast(pa.binary()).to_pylist()
-        expected = schemas.decoded_rows(series, texts, RowOrigin("", False, 0))
-    except Exception as error:  # damaged texts can raise anything
-        for subject in dict.fromkeys(subjects):
-            what = f"a text cannot be read: {error_text(error)}"
-            yield Finding("damage", "error", name, f"{type} {subject}", what)
-        return
-    # Only bulk files have columns that the operation does not show, such as the builder of a fill.
-    for column in (column.name for column in table_columns(series.operation.tables[0])):
-        names = {*rows.column_names} & {*expected.column_names}
-        if column not in names or rows[column].equals(expected[column]):
+        if name == ANSWERS:
             continue
-        writers = rows["_columns"].to_pylist() if "_columns" in rows.column_names else [None]
-        cells = zip(
-            subjects,
-            itertools.cycle(writers),
-            rows[column].to_pylist(),
-            expected[column].to_pylist(),
-            strict=False,
-        )
-        # A version that did not know a column left it empty. Any value that is there must match.
-        faults = dict.fromkeys(
-            (subject, writer == schemas.column_set_id(name) or stored is not None)
-            for subject, writer, stored, made in cells
-            if stored != made
-        )
-        for subject, is_error in faults:
-            what = f"column {column} differs from the texts of the rows"
-            if not is_error:
-                what = (
-                    f"column {column} lacks values that the texts have: the version that wrote the "
-                    "rows did not know it"
+        stored = rows.filter(pc.field("_operation") == type)
+        subjects = stored["_subject"].to_pylist()
+        try:
+            texts = stored["_json"].cast(pa.binary()).to_pylist()
+            made = schemas.decoded_rows(Series(operation, ""), texts, RowOrigin("", False, 0))
+        except Exception as error:  # damaged texts can raise anything
+            for subject in dict.fromkeys(subjects):
+                what = f"a text cannot be read: {error_text(error)}"
+                yield Finding("damage", "error", name, f"{type} {subject}", what)
+            continue
+        writers = stored["_columns"].to_pylist() if "_columns" in stored.column_names else [None]
+        # Only bulk files have columns that the operation does not show, as the builder of a fill.
+        for column in (column.name for column in table_columns(operation.tables[0])):
+            if column not in {*stored.column_names} & {*made.column_names}:
+                continue
+            if stored[column].equals(made[column]):
+                continue
+            cells = (stored[column].to_pylist(), made[column].to_pylist())
+            # A version that did not know a column left it empty. Any value that is there must
+            # match.
+            faults = dict.fromkeys(
+                (subject, writer == schemas.column_set_id(name) or cell is not None)
+                for subject, writer, cell, expected in zip(
+                    subjects, itertools.cycle(writers), *cells, strict=False
                 )
-            severity: Severity = "error" if is_error else "notice"
-            yield Finding("typed", severity, name, f"{type} {subject}", what)
+                if cell != expected
+            )
+            for subject, is_error in faults:
+                severity: Severity = "error" if is_error else "notice"
+                what = f"column {column} differs from the texts of the rows"
+                if not is_error:
+                    what = (
+                        f"column {column} lacks values that the texts have: the version that wrote "
+                        "the rows did not know it"
+                    )
+                yield Finding("typed", severity, name, f"{type} {subject}", what)
 
 
 def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterator[pa.Table | str]:
@@ -321,64 +311,41 @@ def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterato
     statistics. The paths of files that cannot be read are added to `unread`; the other files are
     still read.
     """
-    logged = {action["path"]: action for action in storage.file_actions(handle)}
+    counts = {action["path"]: action["num_records"] for action in storage.file_actions(handle)}
     dataset = tables.open_dataset(handle)
-    for fragment in dataset.get_fragments():
-        location = f"{handle.table_uri.rstrip('/')}/{fragment.path}"
+    for logged in dataset.get_fragments():
+        path, found, wrong = logged.path, 0, dict[str, None]()
+        location = f"{handle.table_uri.rstrip('/')}/{path}"
         try:
             with tables.translate_errors(location):
-                yield from _read_file(fragment, dataset.schema, logged[fragment.path])
+                file = dataset.format.make_fragment(path, dataset.filesystem)
+                needed = {name for name in _ALWAYS_THERE if name in dataset.schema.names}
+                if missing := needed - {*file.physical_schema.names}:
+                    yield f"{path} has no column {', '.join(sorted(missing))}"
+                for group in file.split_by_row_group():
+                    rows = group.to_table(schema=dataset.schema)
+                    found += rows.num_rows
+                    for name in {*rows.column_names} & {*group.row_groups[0].statistics}:
+                        ends, stated = (
+                            pc.min_max(rows[name]).as_py(),
+                            group.row_groups[0].statistics[name],
+                        )
+                        if ends["min"] is not None and not (
+                            stated["min"] <= ends["min"] and ends["max"] <= stated["max"]
+                        ):
+                            wrong[f"{name} has other values than its footer"] = None
+                    if rows.filter(logged.partition_expression).num_rows < rows.num_rows:
+                        wrong["it has other values than Delta's log"] = None
+                    yield rows
         except StoreUnreachable:
             raise
         except Exception as error:  # damaged files can raise anything
-            unread.add(fragment.path)
+            unread.add(path)
             place = "" if isinstance(error, ArchiveError) else f"{location}: "
             yield f"{place}{error_text(error)}"
-
-
-def _read_file(
-    fragment: Any, schema: pa.Schema, logged: Mapping[str, Any]
-) -> Iterator[pa.Table | str]:
-    """Yield the row groups of a file with the columns of the table, and what is wrong with it."""
-    row_count, nulls, wrong = 0, Counter[str](), dict[tuple[str, str], None]()
-    with fragment.open() as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
-        names = file.schema_arrow.names
-        if missing := {name for name in _ALWAYS_THERE if name in schema.names} - {*names}:
-            yield f"{fragment.path} has no column {', '.join(sorted(missing))}"
-        for number in range(file.num_row_groups):
-            group, footer = file.read_row_group(number), file.metadata.row_group(number)
-            row_count += group.num_rows
-            for column in map(footer.column, range(footer.num_columns)):
-                name, stated = column.path_in_schema, column.statistics
-                ends, count = pc.min_max(group[name]).as_py(), group[name].null_count
-                nulls[name] += count
-                if stated is not None and (
-                    (stated.has_null_count and stated.null_count != count)
-                    or (stated.has_min_max and not _are_within(ends, stated.min, stated.max))
-                ):
-                    wrong[name, "its footer"] = None
-                low, high = (logged.get(f"{end}.{name}") for end in ("min", "max"))
-                if f"min.{name}" in logged and not _are_within(ends, low, high):
-                    wrong[name, "Delta's log"] = None
-            columns = [  # older versions knew fewer columns
-                group[field.name].cast(field.type)
-                if field.name in names
-                else pa.nulls(group.num_rows, field.type)
-                for field in schema
-            ]
-            yield pa.table(columns, schema=schema)
-    if row_count != logged["num_records"]:
-        found = count_text(row_count, "row")
-        yield f"{fragment.path}: {found} in the file, {logged['num_records']:,} in Delta's log"
-    for name, count in nulls.items():
-        if logged.get(f"null_count.{name}") not in (None, count):
-            wrong[name, "Delta's log"] = None
-    for name, source in wrong:
-        yield f"{fragment.path}: {name} has other values than {source} states, so readers skip rows"
-
-
-def _are_within(ends: Mapping[str, Any], low: Any, high: Any) -> bool:
-    """Return whether values lie within bounds. A null bound tells readers that there are none."""
-    if ends["min"] is None or None in (low, high):
-        return ends["min"] is None
-    return bool(low <= ends["min"] and ends["max"] <= high)
+            continue
+        if found != counts[path]:
+            rows = count_text(found, "row")
+            yield f"{path}: {rows} in the file, {counts[path]:,} in Delta's log"
+        for fault in wrong:
+            yield f"{path}: {fault} states, so readers skip rows"
