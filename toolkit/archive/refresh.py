@@ -251,8 +251,18 @@ class SeriesPull:
         """Yield what to ask for one more answer, if no archived one is later than the present."""
         self.is_begun = True
         rows = tables.read_rows(ANSWERS, ["_fetched"], series=self.series)
-        check_clock(self.series, self.origin.fetched_ms, rows["_fetched"].to_pylist())
+        self._check_clock(rows["_fetched"].to_pylist())
         self.answer = yield Asked(self.series, self.origin)
+
+    def _check_clock(self, archived: Sequence[int]) -> None:
+        """Raise an ArchiveError if the present is long before the last archived time."""
+        now, last = self.origin.fetched_ms, max(archived, default=0)
+        if last - now > HOUR:
+            raise ArchiveError(
+                f"{self.series.name}: the present is {to_iso(now)}, but the archive goes up to "
+                f"{to_iso(last)}. Correct the clock of this machine, or use the session with which "
+                "the archive was refreshed"
+            )
 
     def begin(self, writer: HistoryWriter) -> list[TimeRange]:
         """Read the state of the history, and find where the refresh starts.
@@ -273,7 +283,7 @@ class SeriesPull:
             ends = [last + 1 for first, last in ranges if first <= self.start_ms]
             self.start_ms = min(self.start_ms, max(ends, default=self.start_ms))
         if request.end_ms is None:
-            check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
+            self._check_clock([until for _, until in pulled])
         self._unlogged = sum(run.rows for run in runs) - coverage.count_logged_rows(entries)
         return pulled
 
@@ -414,9 +424,9 @@ class _Refresh:
         self._pulled[item.series.subject] = item
         if not item.is_begun:
             most_rows = self._rows_per_commit if self.is_single else _ROWS_PER_CALL
-            item.steps = item.pull_portions(self._writer, most_rows)
-            if not self.is_history:
-                item.steps = item.ask(self._tables)
+            is_history, writer = self.is_history, self._writer
+            portions = item.pull_portions(writer, most_rows) if is_history else None
+            item.steps = portions or item.ask(self._tables)
             item.advance()
         return item
 
@@ -621,17 +631,6 @@ def pull_rows(
         collector.add(([record for _, record in kept],))
         rows = schemas.collected_rows(collector, series, [text for text, _ in kept], asked.origin)
     return PulledRows(asked, rows, until_ms, is_end, failure, begin_ms, lacks)
-
-
-def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
-    """Raise an ArchiveError if the present is long before the last archived time of a series."""
-    last = max(archived, default=now_ms)
-    if last - now_ms > HOUR:
-        raise ArchiveError(
-            f"{series.name}: the present is {to_iso(now_ms)}, but the archive goes up to "
-            f"{to_iso(last)}. Correct the clock of this machine, or use the session with which the "
-            "archive was refreshed"
-        )
 
 
 def fetch_answer(

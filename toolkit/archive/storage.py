@@ -57,7 +57,6 @@ _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 _SUBJECTS_AT_MOST: Final = 1_000_000  # that are kept in memory, 50 bytes each
 _FILES_AT_ONCE: Final = 8
 _SORTED: Final = "sorted rows"  # the counter of a table: how many of its rows are in order
-_LOOSE_FILES: Final = 32  # so many files are joined at once
 _JOINED_BYTES: Final = 16 * 2**20  # about the largest file that is joined with others
 MAX_TRIES: Final = 50  # if other processes append at the same moment
 
@@ -252,12 +251,7 @@ class ArchiveTables:
         They are read from the last checkpoint of the table's log and the entries after it. This is
         faster than one call of deltalake's `transaction_version`, which reads one counter.
         """
-        files = _local_filesystem(handle.table_uri)
-        if files is None:
-            from deltalake.fs import DeltaStorageHandler
-
-            store = DeltaStorageHandler(handle.table_uri, self.options or None)
-            files = pa_fs.PyFileSystem(store)
+        files = _local_filesystem(handle.table_uri) or handle.to_pyarrow_dataset().filesystem
         last, first, found = "_delta_log/_last_checkpoint", 0, dict[str, int]()
         # A checkpoint may be of several files, or later than the version.
         with contextlib.suppress(OSError, ValueError, KeyError, pa.ArrowException):
@@ -540,17 +534,13 @@ def compact_table(
 
 
 def join_small_files(tables: ArchiveTables, name: str) -> None:
-    """Join the small files of a table, if there are many of them.
+    """Join the small files of a table.
 
     Raise CommitConflict if another process compacts the table.
     """
     handle = tables.open_for_append(name)
-    small = [each for each in file_actions(handle) if each["size_bytes"] < _JOINED_BYTES]
-    if len(small) >= _LOOSE_FILES:
-        with tables.translate_errors(handle.table_uri):
-            handle.optimize.compact(
-                target_size=_JOINED_BYTES, writer_properties=writer_properties()
-            )
+    with tables.translate_errors(handle.table_uri):
+        handle.optimize.compact(target_size=_JOINED_BYTES, writer_properties=writer_properties())
 
 
 def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None:

@@ -311,10 +311,10 @@ def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterato
     statistics. The paths of files that cannot be read are added to `unread`; the other files are
     still read.
     """
-    counts = {action["path"]: action["num_records"] for action in storage.file_actions(handle)}
+    actions = {action["path"]: action for action in storage.file_actions(handle)}
     dataset = tables.open_dataset(handle)
-    for logged in dataset.get_fragments():
-        path, found, wrong = logged.path, 0, dict[str, None]()
+    for path in dataset.files:
+        logged, found, wrong = actions[path], 0, dict[str, None]()
         location = f"{handle.table_uri.rstrip('/')}/{path}"
         try:
             with tables.translate_errors(location):
@@ -325,17 +325,19 @@ def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterato
                 for group in file.split_by_row_group():
                     rows = group.to_table(schema=dataset.schema)
                     found += rows.num_rows
-                    for name in {*rows.column_names} & {*group.row_groups[0].statistics}:
-                        ends, stated = (
-                            pc.min_max(rows[name]).as_py(),
-                            group.row_groups[0].statistics[name],
-                        )
-                        if ends["min"] is not None and not (
-                            stated["min"] <= ends["min"] and ends["max"] <= stated["max"]
-                        ):
-                            wrong[f"{name} has other values than its footer"] = None
-                    if rows.filter(logged.partition_expression).num_rows < rows.num_rows:
-                        wrong["it has other values than Delta's log"] = None
+                    footer = {
+                        f"{end}.{name}": value
+                        for name, ends in group.row_groups[0].statistics.items()
+                        for end, value in ends.items()
+                    }
+                    for name in rows.column_names:
+                        least, most = pc.min_max(rows[name]).as_py().values()
+                        for source, stated in (("its footer", footer), ("Delta's log", logged)):
+                            if least is None or f"min.{name}" not in stated:
+                                continue
+                            low, high = stated[f"min.{name}"], stated.get(f"max.{name}")
+                            if None in (low, high) or not low <= least <= most <= high:
+                                wrong[f"{name} has other values than {source}"] = None
                     yield rows
         except StoreUnreachable:
             raise
@@ -344,8 +346,8 @@ def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterato
             place = "" if isinstance(error, ArchiveError) else f"{location}: "
             yield f"{place}{error_text(error)}"
             continue
-        if found != counts[path]:
-            rows = count_text(found, "row")
-            yield f"{path}: {rows} in the file, {counts[path]:,} in Delta's log"
+        if found != logged["num_records"]:
+            count = count_text(found, "row")
+            yield f"{path}: {count} in the file, {logged['num_records']:,} in Delta's log"
         for fault in wrong:
             yield f"{path}: {fault} states, so readers skip rows"
