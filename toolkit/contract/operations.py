@@ -10,7 +10,7 @@ and `toolkit.contract.snapshots` reads the binary snapshots.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from toolkit.contract import records as r
 from toolkit.display import snake_case
@@ -65,8 +65,7 @@ class Parameter:
         return self.kind in ("time", "cursor") or self.name == "limit"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """One frame of an answer: the record of its rows, and the fields that the operation omits."""
 
     record: type[r.Record]
@@ -74,8 +73,7 @@ class Table:
     omits: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallLimit:
+class CallLimit(NamedTuple):
     """A limit on the number of requests of one operation, in addition to points.
 
     - ``calls``: the number of requests
@@ -86,8 +84,7 @@ class CallLimit:
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """The fixed times at which rows can exist, in milliseconds.
 
     - ``step``: the distance between two rows
@@ -98,8 +95,7 @@ class Grid:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(NamedTuple):
     """Days, both inclusive, for which the service does not have all rows."""
 
     first: str
@@ -115,8 +111,9 @@ class Operation:
     - ``topic``: the module of its fetch function and of the service's function
     - ``summary``: one line for the docs
     - ``answer``: the Python type of the answer
-    - ``tables``: the frames that the answer becomes
     - ``parameters``: the fields of the request, without ``type``
+    - ``tables``: the frames that the answer becomes; empty: one of the records of the answer, or
+      none if the answer can be anything
     - ``key``: paths of the fields that order the rows and make up a cursor
     - ``paging``: ``cursor`` (the page size is a parameter), ``open cursor`` (the page size is not
       known), ``forward`` and ``backward`` (by time, without a cursor), ``windows`` (ranges of at
@@ -160,8 +157,8 @@ class Operation:
     topic: str
     summary: str
     answer: Any
-    tables: tuple[Table, ...]
     parameters: tuple[Parameter, ...] = ()
+    tables: tuple[Table, ...] = ()
     key: tuple[str, ...] = ()
     paging: Paging = "none"
     latest: bool = False
@@ -196,6 +193,9 @@ class Operation:
         choosing = [parameter for parameter in self.parameters if not parameter.selects_part]
         required = (parameter.python for parameter in choosing if parameter.required)
         filters = tuple(parameter for parameter in choosing if not parameter.required)
+        if not self.tables and self.answer is not Any:
+            record = next(iter(get_args(self.answer)), self.answer)
+            object.__setattr__(self, "tables", (Table(record),))
         object.__setattr__(self, "by_wire", by_wire)
         object.__setattr__(self, "page", by_wire.get("limit"))
         object.__setattr__(self, "filters", filters)
@@ -283,121 +283,111 @@ OPERATIONS: Final[dict[str, Operation]] = {
     for row in (
         Operation("spotPairDeployAuctionStatus", "auctions",
             "State of the auction for deploying a spot pair.",
-            r.AuctionStatus, (Table(r.AuctionStatus),)),
+            r.AuctionStatus),
         Operation("perpDeployAuctionStatus", "auctions",
             "State of the auction for deploying a perp.",
-            r.AuctionStatus, (Table(r.AuctionStatus),)),
+            r.AuctionStatus),
         Operation("currentDepth", "market",
             "Cumulative book depth within six distances of the mid price, of every market.",
-            r.Depth, (Table(r.DepthRow),),
+            r.Depth,
             (Parameter("dex", "dex", "text",
                  "only markets of this dex; hyperliquid is the native one", dex_form="rows"),),
-            points=5, add_on=True, own=True, unpublished=500),
+            tables=(Table(r.DepthRow),), points=5, add_on=True, own=True, unpublished=500),
         Operation("slippageHistory", "market",
             "The cost that a market order of one size would have had, every 15 minutes.",
-            list[r.SlippageSample], (Table(r.SlippageSample),),
+            list[r.SlippageSample],
             (COIN,
              Parameter("amount", "amount", "usd",
                  "USD notional: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6", required=True),
-             START, END,
-             replace(PAGE, default=500)),
+             START, END, replace(PAGE, default=500)),
             key=("timestamp",), paging="forward", points=10, grid=Grid(15 * MINUTE)),
         Operation("meta", "market", "The perpetuals of a dex.",
-            r.Meta, (Table(r.MetaRow),), (DEX,),
-            subject=("dex",)),
+            r.Meta, (DEX,), tables=(Table(r.MetaRow),), subject=("dex",)),
         Operation("metaAndAssetCtxs", "market",
             "The perpetuals of a dex with prices, funding, open interest and volume.",
-            tuple[r.Meta, list[r.AssetContext | None]], (Table(r.ContextRow),), (DEX,),
+            tuple[r.Meta, list[r.AssetContext | None]], (DEX,), tables=(Table(r.ContextRow),),
             subject=("dex",)),
         Operation("perpDexLimits", "market",
             "Open-interest and transfer limits of a builder-deployed dex.",
-            r.PerpDexLimits | None, (Table(r.PerpDexLimits, "dex"), Table(r.CoinCapRow, "coins")),
-            (replace(DEX, required=True, default=None),)),
+            r.PerpDexLimits | None, (replace(DEX, required=True, default=None),),
+            tables=(Table(r.PerpDexLimits, "dex"), Table(r.CoinCapRow, "coins"))),
         Operation("accountValueSnapshotTimestamp", "snapshots",
             "Id and time of the latest account-value snapshot; cheap, for polling.",
-            r.SnapshotMetadata, (Table(r.SnapshotMetadata),),
-            add_on=True, unpublished=404),
+            r.SnapshotMetadata, add_on=True, unpublished=404),
         Operation("accountValueSnapshots", "snapshots",
             "Account value, notionals and mode of every account, by collateral token.",
-            list[r.AccountValueRow], (Table(r.AccountValueRow),),
+            list[r.AccountValueRow],
             (Parameter("collateral_tokens", "collateral_tokens", "texts",
                  "`<token>`, `<dex>:<token>` or ALL", required=True, least=1, dex_form="token"),),
             add_on=True, own=True, binary=True, limit=_SNAPSHOT_LIMIT, unpublished=404),
         Operation("perpTwapSnapshotTimestamp", "snapshots",
             "Id and time of the latest TWAP snapshot; cheap, for polling.",
-            r.SnapshotMetadata, (Table(r.SnapshotMetadata),),
-            unpublished=404),
+            r.SnapshotMetadata, unpublished=404),
         Operation("perpTwapSnapshots", "snapshots",
             "Every TWAP order that runs or waits, by market.",
-            list[r.TwapRow], (Table(r.TwapRow),),
+            list[r.TwapRow],
             (Parameter("market_names", "market_names", "texts",
                  "`<market>`, `<dex>:<market>`, ALL, `ALL:<dex>` or ALL:ALL_DEXES",
                  required=True, least=1, dex_form="market"),),
             own=True, binary=True, limit=_SNAPSHOT_LIMIT, unpublished=404),
         Operation("userFills", "fills", "The latest fills of a user, newest first.",
-            list[r.Fill], (Table(r.Fill, omits=("venue", "user")),),
-            (USER, _ROUTED, _AGGREGATE, FILL_DEX, _LATEST),
-            key=("time", "tx_index"), latest=True, points=10, since="2025-07-28",
-            subject=("user", "builder", "dex")),
+            list[r.Fill], (USER, _ROUTED, _AGGREGATE, FILL_DEX, _LATEST),
+            tables=(Table(r.Fill, omits=("venue", "user")),), key=("time", "tx_index"), latest=True,
+            points=10, since="2025-07-28", subject=("user", "builder", "dex")),
         Operation("userFillsByTime", "fills",
             "The fills of a user in a range of time, oldest first.",
-            list[r.Fill], (Table(r.Fill, omits=("builder", "user")),),
+            list[r.Fill],
             (USER, START_OR_CURSOR, END, CURSOR, _ROUTED, _AGGREGATE, FILL_DEX,
              Parameter("venue", "venue", "venue", "only outcome markets of this venue"), PAGE),
-            key=("time", "tx_index"), paging="cursor", points=10, since="2025-07-28",
-            gaps=(TWAP_GAP,)),
+            tables=(Table(r.Fill, omits=("builder", "user")),), key=("time", "tx_index"),
+            paging="cursor", points=10, since="2025-07-28", gaps=(TWAP_GAP,)),
         Operation("builderApprovedFillsByTime", "fills",
             "The fills of users while their approval of a builder was active, oldest first.",
-            list[r.Fill], (Table(r.Fill, omits=("venue",)),),
-            (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
-            key=("time", "tx_index"), paging="cursor", points=100, own=True, since="2025-07-28",
-            gaps=(TWAP_GAP,)),
+            list[r.Fill], (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
+            tables=(Table(r.Fill, omits=("venue",)),), key=("time", "tx_index"), paging="cursor",
+            points=100, own=True, since="2025-07-28", gaps=(TWAP_GAP,)),
         # ASSUMED: `builderApprovedFundingByTime` costs as much as `builderApprovedFillsByTime`.
         Operation("builderApprovedFundingByTime", "funding",
             "The funding payments of users while their approval of a builder was active, "
             "oldest first.",
-            list[r.FundingRow], (Table(r.FundingRow),),
-            (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
+            list[r.FundingRow], (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
             key=("time", "user", "delta.coin"), paging="cursor", points=100, own=True),
         Operation("builderOrdersByTime", "orders",
             "The status events of orders placed via a builder, oldest first.",
-            list[r.OrderStatus], (Table(r.OrderStatus, omits=("builder",)),),
-            (BUILDER, START_OR_CURSOR, END, CURSOR),
+            list[r.OrderStatus], (BUILDER, START_OR_CURSOR, END, CURSOR),
+            tables=(Table(r.OrderStatus, omits=("builder",)),),
             key=("status_timestamp", "tx_index"), paging="open cursor", points=5, own=True,
             since="2025-08-07", gaps=(_ORDER_GAP,)),
         Operation("historicalOrders", "orders",
             "The latest status events of a user's orders, newest first.",
-            list[r.OrderStatus], (Table(r.OrderStatus, omits=("user",)),), (USER, _LATEST),
+            list[r.OrderStatus], (USER, _LATEST), tables=(Table(r.OrderStatus, omits=("user",)),),
             key=("status_timestamp", "tx_index"), latest=True, points=10, since="2025-08-07"),
         # ASSUMED: If `startTime` of `userNonFundingLedgerUpdates` is absent, it is 0, because real
         # clients send none. For the first day of ledger data see docs/live_service.md, section 8.
         Operation("userNonFundingLedgerUpdates", "accounts",
             "Deposits, withdrawals, transfers and other changes of a user's balances.",
-            list[r.LedgerUpdate], (Table(r.LedgerUpdate),),
-            (USER, ANY_START, END),
-            key=("time",), paging="forward", points=10, since="2025-07-28"),
+            list[r.LedgerUpdate], (USER, ANY_START, END), key=("time",), paging="forward",
+            points=10, since="2025-07-28"),
         Operation("batchClearinghouseStates", "accounts",
             "Margin and positions of many accounts at once.",
             r.BatchStates,
-            (Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions"),
-             Table(r.FailedRow, "failed")),
             (Parameter("users", "users", "addresses",
-                 "at most 1,000 accounts, or 100 with ALL_DEXES", True, most=1000),
-             ANY_DEX),
-            points=100, user_points=2, own=True,
-            subject=("dex", "users"), answer_by_dex=r.BatchStatesByDex),
+                 "at most 1,000 accounts, or 100 with ALL_DEXES", True, most=1000), ANY_DEX),
+            tables=(Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions"),
+                    Table(r.FailedRow, "failed")),
+            points=100, user_points=2, own=True, subject=("dex", "users"),
+            answer_by_dex=r.BatchStatesByDex),
         Operation("borrowLendUserState", "accounts", "What a user has borrowed and supplied.",
-            r.BorrowLend, (Table(r.BorrowLend, "account"), Table(r.TokenRow, "tokens")),
-            (USER,)),
+            r.BorrowLend, (USER,),
+            tables=(Table(r.BorrowLend, "account"), Table(r.TokenRow, "tokens"))),
         Operation("delegations", "staking", "What a user has delegated to validators.",
-            list[r.Delegation], (Table(r.Delegation),), (USER,)),
+            list[r.Delegation], (USER,)),
         Operation("validatorAprHistory", "staking",
             "Weekly APR of a validator's delegators, newest first.",
-            list[r.ValidatorWeek], (Table(r.ValidatorWeek),),
+            list[r.ValidatorWeek],
             (Parameter("validator", "validator", "address", "validator", required=True),
              replace(START, required=False, meaning="earliest week, inclusive"),
-             replace(END, meaning="latest week, inclusive"),
-             replace(PAGE, default=12, most=100)),
+             replace(END, meaning="latest week, inclusive"), replace(PAGE, default=12, most=100)),
             key=("week",), paging="backward", since="2025-08-01",
             grid=Grid(WEEK, offset=FIRST_MONDAY)),
     )
@@ -410,8 +400,7 @@ VIEWS: Final[dict[str, Operation]] = {
     row.view: row
     for row in (
         Operation("meta", "market", "The margin tables of a dex, with one row for each tier.",
-            r.Meta, (Table(r.MarginTierRow),), (DEX,),
-            view="marginTables"),
+            r.Meta, (DEX,), tables=(Table(r.MarginTierRow),), view="marginTables"),
     )
 }
 # fmt: on
@@ -428,32 +417,32 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
     row.type: replace(row, extra=True)
     for row in (
         Operation("spotMeta", "market", "The tokens and the spot markets.",
-            r.SpotMeta, (Table(r.SpotPair, "pairs"), Table(r.SpotToken, "tokens")),
+            r.SpotMeta, tables=(Table(r.SpotPair, "pairs"), Table(r.SpotToken, "tokens")),
             has_function=True),
         Operation("spotMetaAndAssetCtxs", "market",
             "The spot markets with prices, volume and supply.",
             tuple[r.SpotMeta, list[r.SpotContext | None]],
-            (Table(r.SpotMarketRow, "markets"), Table(r.SpotToken, "tokens"))),
+            tables=(Table(r.SpotMarketRow, "markets"), Table(r.SpotToken, "tokens"))),
         Operation("perpDexs", "market",
             "The builder-deployed dexes; null stands for the native dex.",
-            list[r.PerpDex | None], (Table(r.PerpDex),)),
+            list[r.PerpDex | None], tables=(Table(r.PerpDex),)),
         Operation("allMids", "market", "The mid price of every market.",
-            dict[str, str], (Table(r.MidRow),), (DEX,),
-            subject=("dex",), from_archive=True, has_function=True),
+            dict[str, str], (DEX,), tables=(Table(r.MidRow),), subject=("dex",), from_archive=True,
+            has_function=True),
         Operation("predictedFundings", "market",
             "The next funding rate of every perp on this exchange and on others.",
             list[tuple[str, list[tuple[str, r.PredictedFunding | None]]]],
-            (Table(r.PredictedFundingRow),), has_function=True),
+            tables=(Table(r.PredictedFundingRow),), has_function=True),
         Operation("fundingHistory", "market",
             "The funding rates of a coin in a range of time, oldest first.",
-            list[r.FundingRate], (Table(r.FundingRate),), (COIN, START, END),
-            key=("time",), paging="forward", points=5, most_rows=500, has_function=True),
+            list[r.FundingRate], (COIN, START, END), key=("time",), paging="forward", points=5,
+            most_rows=500, has_function=True),
         Operation("candleSnapshot", "market",
             "The candles of a coin in a range of time, oldest first.",
-            list[r.Candle], (Table(r.Candle),),
+            list[r.Candle],
             (replace(COIN, within="req"),
-             Parameter(
-                 "interval", "interval", "interval", "length of a candle", True, within="req"),
+             Parameter("interval", "interval", "interval", "length of a candle", True,
+                 within="req"),
              replace(START, within="req"), replace(END, within="req")),
             key=("start_time",), paging="windows", most_rows=5_000, has_function=True,
             name="candles"),
@@ -461,7 +450,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
         # Without `interval`, it is an hour.
         Operation("openInterestHistory", "market",
             "The open interest of a market or of a sector by interval, oldest first.",
-            list[r.OpenInterest], (Table(r.OpenInterest),),
+            list[r.OpenInterest],
             (START, END, replace(COIN, required=False),
              Parameter("sector", "sector", "text", "a group of markets, instead of `coin`"),
              Parameter("interval", "interval", "interval", "length, from 1m", default="1h")),
@@ -469,146 +458,136 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             has_function=True),
         Operation("l2Book", "market",
             "The order book of a coin, at most 20 levels on each side; null if there is no book.",
-            r.L2Book | None, (Table(r.BookLevelRow),),
+            r.L2Book | None,
             (COIN,
              Parameter("nSigFigs", "n_sig_figs", "whole",
                  "significant digits of prices, which are rounded away from the mid price",
                  least=2, most=5),
              Parameter("mantissa", "mantissa", "whole",
                  "if nSigFigs is 5: the last digit is a multiple of 1, 2 or 5", least=1, most=5)),
-            from_archive=True),
+            tables=(Table(r.BookLevelRow),), from_archive=True),
         Operation("outcomeMeta", "market", "The outcome markets and their questions.",
-            r.OutcomeMeta, (Table(r.Outcome, "outcomes"), Table(r.OutcomeQuestion, "questions"))),
+            r.OutcomeMeta,
+            tables=(Table(r.Outcome, "outcomes"), Table(r.OutcomeQuestion, "questions"))),
         Operation("exchangeStatus", "market",
             "The present time of the exchange, and its special states.",
-            r.ExchangeStatus, (Table(r.ExchangeStatus),),
-            from_archive=True),
+            r.ExchangeStatus, from_archive=True),
         Operation("userTwapSliceFills", "fills",
             "The latest fills of a user's TWAP orders, newest first.",
-            list[r.TwapSliceFill],
-            (Table(r.TwapSliceFill, omits=("fill.venue", "fill.user", "fill.twap_id")),), (USER,),
+            list[r.TwapSliceFill], (USER,),
+            tables=(Table(r.TwapSliceFill, omits=("fill.venue", "fill.user", "fill.twap_id")),),
             points=10, most_rows=2_000, from_archive=True, has_function=True),
         # ASSUMED: A row of `builderFillsByTime` has the fields of `builderApprovedFillsByTime`.
         Operation("builderFillsByTime", "fills",
             "The fills of all users that were routed through a builder, oldest first.",
-            list[r.Fill], (Table(r.Fill, omits=("venue",)),),
-            (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
-            key=("time", "tx_index"), paging="cursor", points=5, own=True, since="2025-07-28",
-            gaps=(TWAP_GAP,), from_archive=True, has_function=True, skips_fills=True),
+            list[r.Fill], (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
+            tables=(Table(r.Fill, omits=("venue",)),), key=("time", "tx_index"), paging="cursor",
+            points=5, own=True, since="2025-07-28", gaps=(TWAP_GAP,), from_archive=True,
+            has_function=True, skips_fills=True),
         # ASSUMED: A row of `liquidationHistoryByTime` is the fill of the liquidated account, with
         # `user` and `liquidation`. A request without `startTime` begins with the first day.
         Operation("liquidationHistoryByTime", "fills",
             "The liquidations of one market or of all, newest first.",
-            list[r.Fill], (Table(r.Fill, omits=("venue",)),),
+            list[r.Fill],
             (replace(COIN, required=False, meaning="only this market; by default all"),
              replace(START, required=False), END, replace(PAGE, default=500, most=1_000)),
-            key=("time",), paging="backward", own=True, since="2025-07-28",
-            has_function=True, skips_fills=True),
+            tables=(Table(r.Fill, omits=("venue",)),), key=("time",), paging="backward", own=True,
+            since="2025-07-28", has_function=True, skips_fills=True),
         Operation("userFunding", "funding",
             "The funding payments of a user in a range of time, oldest first.",
-            list[r.FundingRow], (Table(r.FundingRow, omits=("user",)),), (USER, ANY_START, END),
-            key=("time", "delta.coin"), paging="forward", points=10,
-            most_rows=500, from_archive=True, has_function=True),
+            list[r.FundingRow], (USER, ANY_START, END),
+            tables=(Table(r.FundingRow, omits=("user",)),), key=("time", "delta.coin"),
+            paging="forward", points=10, most_rows=500, from_archive=True, has_function=True),
         # ASSUMED: A page of `userCompletedTradesByTime` has 100 rows by default.
         Operation("userCompletedTradesByTime", "trades",
             "The perp positions of a user from flat to flat, by the time of their end.",
-            list[r.CompletedTrade], (Table(r.CompletedTrade, omits=("user",)),),
-            (USER, START_OR_CURSOR, END, CURSOR, FILL_DEX,
-             replace(PAGE, default=100, most=500)),
-            key=("close_time", "tx_index"), paging="cursor", points=20, own=True,
-            since="2025-08-01", has_function=True),
+            list[r.CompletedTrade],
+            (USER, START_OR_CURSOR, END, CURSOR, FILL_DEX, replace(PAGE, default=100, most=500)),
+            tables=(Table(r.CompletedTrade, omits=("user",)),), key=("close_time", "tx_index"),
+            paging="cursor", points=20, own=True, since="2025-08-01", has_function=True),
         Operation("userPnlSummary", "trades",
             "PnL, win rate, volume and fees of a user's completed trades.",
-            r.PnlSummary, (Table(r.PnlSummary),),
+            r.PnlSummary,
             (USER,
              replace(START, required=False, meaning="only trades that ended at this time or later"),
-             replace(END, meaning="only trades that ended at this time or earlier"),
-             FILL_DEX),
+             replace(END, meaning="only trades that ended at this time or earlier"), FILL_DEX),
             points=20, own=True, since="2025-08-01", has_function=True),
         Operation("openOrders", "orders", "The open orders of a user, newest first.",
-            list[r.OpenOrder], (Table(r.OpenOrder),), (USER, DEX),
-            from_archive=True),
+            list[r.OpenOrder], (USER, DEX), from_archive=True),
         Operation("frontendOpenOrders", "orders",
             "The open orders of a user with triggers and types, newest first.",
-            list[r.Order], (Table(r.Order),), (USER, DEX),
-            from_archive=True),
+            list[r.Order], (USER, DEX), from_archive=True),
         Operation("orderStatus", "orders",
             "The last status of one order, by its id or its client order id.",
-            r.OrderLookup, (Table(r.OrderStatus, omits=_ORDER_OMITS),),
+            r.OrderLookup,
             (USER, Parameter("oid", "oid", "order", "order id, or client order id", required=True)),
-            from_archive=True),
+            tables=(Table(r.OrderStatus, omits=_ORDER_OMITS),), from_archive=True),
         Operation("clearinghouseState", "accounts", "Margin and positions of one account.",
-            r.ClearinghouseState,
-            (Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions")), (USER, DEX),
+            r.ClearinghouseState, (USER, DEX),
+            tables=(Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions")),
             subject=("dex", "user"), from_archive=True),
         Operation("spotClearinghouseState", "accounts", "The spot balances of an account.",
-            r.SpotState, (Table(r.SpotBalance),), (USER,)),
+            r.SpotState, (USER,), tables=(Table(r.SpotBalance),)),
         # ASSUMED: `portfolioState` costs 5 points, also with ALL_DEXES.
         Operation("portfolioState", "accounts",
             "The capital of an account: perps, spot balances and mode in one.",
-            r.PortfolioState,
-            (Table(r.ModeRow, "mode"), Table(r.AccountRow, "accounts"),
-             Table(r.PositionRow, "positions"), Table(r.SpotBalance, "balances")),
-            (USER,
-             ANY_DEX),
+            r.PortfolioState, (USER, ANY_DEX),
+            tables=(Table(r.ModeRow, "mode"), Table(r.AccountRow, "accounts"),
+                    Table(r.PositionRow, "positions"), Table(r.SpotBalance, "balances")),
             subject=("dex", "user"), points=5, own=True, answer_by_dex=r.PortfolioStateByDex,
             has_function=True),
         # ASSUMED: `userBorrowLendInterest` returns at most 500 rows, as other lists do.
         Operation("userBorrowLendInterest", "accounts",
             "The interest of what a user has borrowed and supplied, oldest first.",
-            list[r.LendInterest], (Table(r.LendInterest),), (USER, ANY_START, END),
-            key=("time", "token"), paging="forward", most_rows=500, has_function=True),
+            list[r.LendInterest], (USER, ANY_START, END), key=("time", "token"), paging="forward",
+            most_rows=500, has_function=True),
         Operation("apiUsage", "accounts",
             "The requests and the tokens of the key, by day and type.",
-            list[r.ApiUsage], (Table(r.ApiUsage),),
+            list[r.ApiUsage],
             (Parameter("days", "days", "whole", "number of days, with today",
                  default=30, least=1, most=366),),
             own=True, from_archive=True),
         Operation("userVaultEquities", "accounts", "The equity of a user in vaults.",
-            list[r.VaultEquity], (Table(r.VaultEquity),), (USER,)),
+            list[r.VaultEquity], (USER,)),
         Operation("vaultDetails", "accounts", "A vault, its history and its largest followers.",
             r.VaultDetails | None,
-            (Table(r.VaultDetails, "vault"), Table(r.PortfolioRow, "portfolio"),
-             Table(r.VaultFollower, "followers")),
             (Parameter("vaultAddress", "vault_address", "address", "vault", required=True),
              Parameter("user", "user", "address", "also the share of this account")),
+            tables=(Table(r.VaultDetails, "vault"), Table(r.PortfolioRow, "portfolio"),
+                    Table(r.VaultFollower, "followers")),
             has_function=True),
         Operation("subAccounts", "accounts", "The sub-accounts of a user, with their states.",
-            list[r.SubAccount] | None, (Table(r.SubAccountRow),), (USER,)),
+            list[r.SubAccount] | None, (USER,), tables=(Table(r.SubAccountRow),)),
         Operation("userRole", "accounts",
             "The role of an address: user, vault, agent, sub-account or missing.",
-            r.UserRole, (Table(r.UserRole),), (USER,)),
+            r.UserRole, (USER,)),
         Operation("userFees", "accounts", "The fee rates and the daily volume of a user.",
-            r.UserFees, (Table(r.UserFees),), (USER,)),
+            r.UserFees, (USER,)),
         Operation("userRateLimit", "accounts",
             "The number of requests that a user has sent to the exchange, and the limit.",
-            r.UserRateLimit, (Table(r.UserRateLimit),), (USER,)),
+            r.UserRateLimit, (USER,)),
         Operation("portfolio", "accounts",
             "Account value and PnL of a user over a day, a week, a month and all time.",
-            list[tuple[str, r.Portfolio]], (Table(r.PortfolioRow),), (USER,)),
+            list[tuple[str, r.Portfolio]], (USER,), tables=(Table(r.PortfolioRow),)),
         Operation("delegatorSummary", "staking",
             "The staked balance of a user: delegated and undelegated.",
-            r.DelegatorSummary, (Table(r.DelegatorSummary),), (USER,)),
+            r.DelegatorSummary, (USER,)),
         Operation("delegatorHistory", "staking", "The changes of a user's stake, newest first.",
-            list[r.DelegatorEvent], (Table(r.DelegatorEvent),), (USER,), most_rows=2_000),
+            list[r.DelegatorEvent], (USER,), most_rows=2_000),
         Operation("delegatorRewards", "staking", "The staking rewards of a user, newest first.",
-            list[r.DelegatorReward], (Table(r.DelegatorReward),), (USER,), most_rows=2_000),
-        Operation("extraAgents", "accounts", "The named agents of a user.",
-            Any, (), (USER,)),
-        Operation("referral", "accounts", "The referrals of a user, and their rewards.",
-            Any, (), (USER,)),
-        Operation("spotDeployState", "auctions",
-            "The spot tokens that a user is deploying, and their auction.",
-            Any, (), (USER,)),
-        Operation("userAbstraction", "accounts",
-            "The account mode of a user: separate or unified balances.",
-            Any, (), (USER,)),
-        Operation("userDexAbstraction", "accounts",
-            "Whether dexes may use the other balances of a user; null if the user never set it.",
-            Any, (), (USER,)),
-        Operation("userToMultiSigSigners", "accounts",
-            "The signers of a multi-signature account; null for other accounts.",
-            Any, (), (USER,)),
+            list[r.DelegatorReward], (USER,), most_rows=2_000),
+        *(Operation(type, topic, summary, Any, (USER,)) for type, topic, summary in (
+            ("extraAgents", "accounts", "The named agents of a user."),
+            ("referral", "accounts", "The referrals of a user, and their rewards."),
+            ("spotDeployState", "auctions",
+             "The spot tokens that a user is deploying, and their auction."),
+            ("userAbstraction", "accounts",
+             "The account mode of a user: separate or unified balances."),
+            ("userDexAbstraction", "accounts",
+             "Whether dexes may use the other balances of a user; null if the user never set it."),
+            ("userToMultiSigSigners", "accounts",
+             "The signers of a multi-signature account; null for other accounts."),
+        )),
     )
 }
 # fmt: on
@@ -646,4 +625,4 @@ def known_operation(type: str) -> Operation:
     (10, '')
     """
     words = "An operation that the contract does not know."
-    return find_operation(type) or Operation(type, "", words, Any, (), extra=True)
+    return find_operation(type) or Operation(type, "", words, Any, extra=True)

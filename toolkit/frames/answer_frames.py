@@ -11,7 +11,7 @@ import pandas as pd
 from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.fields import is_record, record_fields
-from toolkit.contract.operations import VIEWS, Operation, Table, find_operation
+from toolkit.contract.operations import VIEWS, Operation, find_operation
 from toolkit.contract.records import ClearinghouseState, Record
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text
@@ -181,4 +181,4 @@ def _parameters_of(operation: Operation, request: Mapping[str, Any], answer: Any
 
 def _stand_in(record: type[Record], name: str = "") -> Operation:
     """Return a placeholder operation whose answer is a list of rows of one record type."""
-    return Operation(name or record.__name__, "", "", GenericAlias(list, record), (Table(record),))
+    return Operation(name or record.__name__, "", "", GenericAlias(list, record))
