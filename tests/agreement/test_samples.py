@@ -21,7 +21,7 @@ from toolkit.contract.operations import FETCHED
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
 from toolkit.contract.requests import check_request
-from toolkit.contract.rows import COMPOSED_ROWS, ROW_FUNCTIONS
+from toolkit.contract.rows import ROWS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "samples"
@@ -173,10 +173,7 @@ def test_frames_read_samples(numbers):
         if operation.binary or exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
         result = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
-        if (
-            get_origin(operation.answer) is list
-            and operation.type not in COMPOSED_ROWS | ROW_FUNCTIONS
-        ):
+        if get_origin(operation.answer) is list and operation.type not in ROWS:
             assert len(result[0]) == len(exchange["response"])
         assert any(map(len, result)) or not exchange["response"], operation.type
 

@@ -30,7 +30,7 @@ from toolkit.contract.fields import Field, is_record, record_fields, table_colum
 from toolkit.contract.operations import Headers, Operation, Parameters
 from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error
-from toolkit.contract.rows import COMPOSED_ROWS, OTHER_FORMS, ROW_FUNCTIONS, ComposedRows
+from toolkit.contract.rows import ROWS, ComposedRows, nest_slices
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
 
@@ -112,8 +112,8 @@ def decode(
     check_no_web_page(operation, headers, content)
     try:
         value = json.loads(content, parse_float=Decimal)
-        if usual_form := OTHER_FORMS.get(operation.type):
-            value = usual_form(value)
+        if operation.type == "userTwapSliceFills":  # another known form of its rows
+            value = nest_slices(value)
             content = encode(value)
         found: dict[Any, Deviation] = {}
         for deviation in _compare(wanted, value, numbers, "", omits):
@@ -150,17 +150,16 @@ def answer_rows(
 
     The rows are records, or objects with the same attributes.
     """
-    name = operation.view or operation.type
+    make = ROWS.get(operation.view or operation.type)
+    if make is None:
+        return (answer if isinstance(answer, list) else [answer],)
     try:
-        if name in COMPOSED_ROWS:
-            return (ComposedRows(COMPOSED_ROWS[name](answer, parameters)),)
-        if name in ROW_FUNCTIONS:
-            made = ROW_FUNCTIONS[name](answer, parameters)
-            return tuple(() if rows is None else rows for rows in made)
+        made = make(answer, parameters)
+        tables = made if isinstance(made, tuple) else (made,)
+        return tuple(ComposedRows(t) if isinstance(t, Iterator) else t or () for t in tables)
     except AnswerInvalid as error:
         error.operation = error.operation or operation.type
         raise
-    return (answer if isinstance(answer, list) else [answer],)
 
 
 def _compare(

@@ -221,9 +221,8 @@ def _fields_to_drop(record: type[Record]) -> list[tuple[str, bool]]:
     Every nested record is checked, because a recorded one may have an unknown field.
     """
     # A required field belongs to a record that is itself beyond the specification.
-    optional = {field.name for field in msgspec.structs.fields(record) if field.default is UNSET}
-    found = ((each, bool(each.beyond) and each.path in optional) for each in record_fields(record))
-    return [(each.path, beyond) for each, beyond in found if beyond or _names_record(each.type)]
+    found = ((field, bool(field.beyond) and field.absent) for field in record_fields(record))
+    return [(field.path, beyond) for field, beyond in found if beyond or _names_record(field.type)]
 
 
 def _names_record(annotation: Any) -> bool:

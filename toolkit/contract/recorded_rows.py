@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from toolkit.contract.fields import is_record, record_fields, split_annotation
 from toolkit.contract.records import Record
@@ -39,20 +39,20 @@ def build_record(record: type[R], row: Any) -> R:
     >>> build_record(Delegation, {"validator": "0x1", "amount": None}).amount is None
     True
     """
-    fields = msgspec.structs.fields(record)
-    hints = typing.get_type_hints(record)
+    if not isinstance(row, dict):
+        raise msgspec.ValidationError("Expected an object")
     values: dict[str, Any] = {}
-    for field in fields:
-        wire = field.encode_name
-        if wire not in row:
-            if field.required:
-                values[field.name] = UNSET
+    for field in record_fields(record):
+        value = row.get(field.wire, UNSET)
+        if value is not UNSET:
+            try:
+                value = _build_value(field.type, value)
+            except msgspec.ValidationError as error:
+                words = "" if isinstance(value, dict | list) else f": {reprlib.repr(value)}"
+                raise msgspec.ValidationError(f"{field.wire}: {error}{words}") from error
+        elif field.has_default:
             continue
-        try:
-            values[field.name] = _build_value(hints[field.name], row[wire])
-        except msgspec.ValidationError as error:
-            value = "" if isinstance(row[wire], dict | list) else f": {reprlib.repr(row[wire])}"
-            raise msgspec.ValidationError(f"{wire}: {error}{value}") from error
+        values[field.path] = value
     unknown = tuple(name for name in row if name not in record.__struct_encode_fields__)
     if not unknown:
         return record(**values)
@@ -130,7 +130,7 @@ def _nested_records(place: str, value: Any) -> Iterator[tuple[str, Record]]:
 def _extended_type(record: type[Record], unknown: tuple[str, ...]) -> Any:
     """Return a record type with further fields; a strict service does not write them."""
     names = {f"extra_{number}": wire for number, wire in enumerate(unknown)}
-    annotation = typing.Annotated[object, NESTED("unknown to this version", beyond=1)]
+    annotation = typing.Annotated[object | UnsetType, NESTED("unknown to this version", beyond=1)]
     return msgspec.defstruct(
         record.__name__,
         [(name, annotation, UNSET) for name in names],

@@ -14,8 +14,11 @@ from toolkit.contract.dexes import coin_dex, dex_name_in
 from toolkit.contract.operations import Parameters
 from toolkit.errors import AnswerInvalid
 
-Rows = tuple[Sequence[Any] | None, ...]
 Pairs = Iterator[tuple[Any, tuple[Any, ...]]]
+"""Rows, each with its parts."""
+
+Rows = tuple[Pairs | Sequence[Any] | None, ...]
+"""The rows of each table; None stands for no rows."""
 
 
 class ComposedRows(list[Any]):
@@ -27,7 +30,7 @@ class ComposedRows(list[Any]):
 
     __slots__ = ("parts",)
 
-    def __init__(self, pairs: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
+    def __init__(self, pairs: Pairs) -> None:
         rows_and_parts = list(pairs)
         super().__init__(row for row, _ in rows_and_parts)
         self.parts = [parts for _, parts in rows_and_parts]
@@ -68,44 +71,43 @@ def _context_rows(answer: Any, _: Parameters) -> Pairs:
 
 
 def _limit_rows(answer: Any, _: Parameters) -> Rows:
-    if answer is None:
-        return [], []
-    coins = [r.CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap or ()]
-    return [answer], coins
+    caps = (answer and answer.coin_to_oi_cap) or ()
+    return answer and [answer], [r.CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in caps]
 
 
 def _batch_state_rows(answer: Any, parameters: Parameters) -> Rows:
-    states = list(_states_by_dex(answer, parameters))
-    accounts = ComposedRows(
-        _row(r.AccountRow, state, answer, user=user, dex=dex, margin_summary=_summary(state))
+    tables = _state_rows(answer.successful_states, parameters, answer)
+    return *tables, [r.FailedRow(user=user) for user in answer.failed_wallets or ()]
+
+
+def _state_rows(pairs: Iterable[Any], parameters: Parameters, *batch: Any) -> tuple[Pairs, Pairs]:
+    """Return the rows of accounts and of positions; `pairs` are accounts and states."""
+    states = []
+    for user, by_dex in pairs:
+        if isinstance(by_dex, dict):
+            states += [(user, dex, state or _NO_STATE) for dex, state in by_dex.items()]
+        else:
+            state = by_dex or _NO_STATE
+            # The coins name the dex, where the request is not known.
+            coins = (held.position.coin for held in state.asset_positions or () if held is not None)
+            dex = parameters.get("dex") or coin_dex(next(coins, ""))
+            states.append((user, dex_name_in("states", dex), state))
+    accounts = (
+        _row(r.AccountRow, state, *batch, user=user, dex=dex, margin_summary=_summary(state))
         for user, dex, state in states
     )
-    positions = ComposedRows(
+    positions = (
         _row(r.PositionRow, held, user=user, dex=dex, time=state.time)
         for user, dex, state in states
         for held in state.asset_positions or ()
     )
-    return accounts, positions, [r.FailedRow(user=user) for user in answer.failed_wallets or ()]
-
-
-def _states_by_dex(answer: Any, parameters: Parameters) -> Iterator[tuple[str, str, Any]]:
-    for user, state in answer.successful_states:
-        if isinstance(state, dict):
-            for dex, dex_state in state.items():
-                yield user, dex, _NO_STATE if dex_state is None else dex_state
-        else:
-            state = _NO_STATE if state is None else state
-            # The coins name the dex, where the request is not known.
-            coins = (held.position.coin for held in state.asset_positions or () if held is not None)
-            dex = parameters.get("dex") or coin_dex(next(coins, ""))
-            yield user, dex_name_in("states", dex), state
+    return accounts, positions
 
 
 def _summary(state: Any) -> Any:
     summary = state.margin_summary
     if state.withdrawable is not None:  # docs/live_service.md, section 1: today it is there
-        if summary is None:
-            summary = _NO_SUMMARY
+        summary = summary or _NO_SUMMARY
         if summary.withdrawable is None:
             summary = msgspec.structs.replace(summary, withdrawable=state.withdrawable)
     return summary
@@ -116,22 +118,11 @@ _NO_STATE, _NO_SPOT_STATE, _NO_SUMMARY = (
 )
 
 
-def _borrow_lend_rows(answer: Any, _: Parameters) -> Rows:
-    pairs = answer.token_to_state or ()
-    return [answer], [r.TokenRow(token_index=index, state=state) for index, state in pairs]
-
-
-def _state_rows(answer: Any, parameters: Parameters) -> Rows:
-    states: Any = [(parameters.get("user"), answer)]
-    batch = r.BatchStates(successful_states=states, failed_wallets=[])
-    return _batch_state_rows(batch, parameters)[:2]
-
-
 def _portfolio_state_rows(answer: Any, parameters: Parameters) -> Rows:
-    mode = ComposedRows([_row(r.ModeRow, answer, user=parameters.get("user"))])
-    spot = answer.spot_clearinghouse_state
-    balances = [] if spot is None else ComposedRows(_balance_rows(spot, parameters))
-    return mode, *_state_rows(answer.clearinghouse_state, parameters), balances
+    user, spot = parameters.get("user"), answer.spot_clearinghouse_state
+    mode = iter([_row(r.ModeRow, answer, user=user)])
+    states = _state_rows([(user, answer.clearinghouse_state)], parameters)
+    return mode, *states, spot and _balance_rows(spot, parameters)
 
 
 def _spot_context_rows(answer: Any, _: Parameters) -> Rows:
@@ -183,47 +174,44 @@ def _portfolio_rows(answer: Any, _: Parameters) -> Pairs:
 
 def _vault_rows(answer: Any, parameters: Parameters) -> Rows:
     if answer is None:
-        return [], [], []
-    history = ComposedRows(_portfolio_rows(answer.portfolio or (), parameters))
-    return [answer], history, answer.followers or ()
+        return None, None, None
+    return [answer], _portfolio_rows(answer.portfolio or (), parameters), answer.followers
 
 
-COMPOSED_ROWS: Final[dict[str, Callable[[Any, Parameters], Pairs]]] = {
+ROWS: Final[dict[str, Callable[[Any, Parameters], Pairs | Rows]]] = {
     "currentDepth": _depth_rows,
     "meta": lambda answer, _: (_row(r.MetaRow, asset, answer) for asset in answer.universe),
     "marginTables": _margin_table_rows,
     "metaAndAssetCtxs": _context_rows,
-    "predictedFundings": _predicted_rows,
-    "l2Book": _book_rows,
-    "spotClearinghouseState": _balance_rows,
-    "subAccounts": _sub_account_rows,
-    "orderStatus": lambda answer, _: iter([(answer.order, (answer,))] if answer.order else []),
-    "portfolio": _portfolio_rows,
-}
-"""Type of operation, or name of a view -> what yields the rows of its table, and their parts."""
-
-ROW_FUNCTIONS: Final[dict[str, Callable[[Any, Parameters], Rows]]] = {
     "perpDexLimits": _limit_rows,
     "batchClearinghouseStates": _batch_state_rows,
-    "borrowLendUserState": _borrow_lend_rows,
-    "clearinghouseState": _state_rows,
+    "borrowLendUserState": lambda answer, _: (
+        [answer],
+        [r.TokenRow(token_index=at, state=state) for at, state in answer.token_to_state or ()],
+    ),
+    "clearinghouseState": lambda answer, parameters: _state_rows(
+        [(parameters.get("user"), answer)], parameters
+    ),
     "portfolioState": _portfolio_state_rows,
     "spotMeta": lambda answer, _: (answer.universe, answer.tokens),
     "spotMetaAndAssetCtxs": _spot_context_rows,
     "perpDexs": lambda answer, _: ([dex for dex in answer if dex is not None],),
     "allMids": lambda answer, _: ([r.MidRow(coin=coin, mid_px=px) for coin, px in answer.items()],),
+    "predictedFundings": _predicted_rows,
+    "l2Book": _book_rows,
     "outcomeMeta": lambda answer, _: (answer.outcomes, answer.questions),
+    "orderStatus": lambda answer, _: iter([(answer.order, (answer,))] if answer.order else []),
+    "spotClearinghouseState": _balance_rows,
     "vaultDetails": _vault_rows,
+    "subAccounts": _sub_account_rows,
+    "portfolio": _portfolio_rows,
 }
-"""Type of operation -> what makes the rows of its tables; None stands for no rows."""
+"""Type of operation, or name of a view -> what makes the rows of its tables, or of its only one."""
 
 
-def _nest_slices(answer: Any) -> Any:
+def nest_slices(answer: Any) -> Any:
+    """Return an answer of `userTwapSliceFills` with the usual form of its rows."""
     rows = answer if isinstance(answer, list) else []
     flat = [row for row in rows if isinstance(row, dict) and "fill" not in row]
     nested = {id(row): {"fill": row, "twapId": row.get("twapId")} for row in flat}
     return [nested.get(id(row), row) for row in rows] if flat else answer
-
-
-OTHER_FORMS: Final[dict[str, Callable[[Any], Any]]] = {"userTwapSliceFills": _nest_slices}
-"""Type of operation -> what brings another known form of its answer into the usual one."""
