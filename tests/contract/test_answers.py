@@ -219,7 +219,7 @@ def test_single_records_become_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingField)
         read = answers.decode(spot, 200, {}, b'{"tokens": [], "universe": null}')
-    assert answers.answer_rows(spot, read, {}) == ((), [])
+    assert answers.answer_rows(spot, read, {}) == ([], [])
     plain = EXTRA_OPERATIONS["referral"]
     assert answers.decode(plain, 200, {}, b'{"a": [1, "x"]}') == {"a": [1, "x"]}
     auction = OPERATIONS["spotPairDeployAuctionStatus"]

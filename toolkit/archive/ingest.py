@@ -131,7 +131,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     if operation.is_history:
         texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
         keys = paging.row_keys(operation, schemas.decode_texts(operation, texts))
-        paging.check_row_order(operation, keys)
+        paging.check_keys(operation, keys, {})
         first = keys[0][0] if keys else 0
         writer = _page_writer(tables, operation, parameters, first, origin, keys)
         writer.until = keys[-1][0] if keys else writer.until - (writer.after is not None)

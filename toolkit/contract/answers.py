@@ -156,7 +156,7 @@ def answer_rows(
     try:
         made = make(answer, parameters)
         tables = made if isinstance(made, tuple) else (made,)
-        return tuple(ComposedRows(t) if isinstance(t, Iterator) else t or () for t in tables)
+        return tuple(ComposedRows(t) if isinstance(t, Iterator) else t or [] for t in tables)
     except AnswerInvalid as error:
         error.operation = error.operation or operation.type
         raise

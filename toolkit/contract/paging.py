@@ -26,7 +26,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from toolkit.contract.operations import Operation, Parameters
 from toolkit.contract.requests import INTERVALS, filters_of, make_cursor, parse_cursor
@@ -186,10 +186,9 @@ def _read_windows(
     for number, (start, end) in enumerate(windows, 1):
         page, rows = ask({**parameters, "start": start, "end": end})
         keys = row_keys(operation, rows)
-        check_row_order(operation, keys)
         # The first interval of a window may begin before it.
         first_ms = start - INTERVALS[parameters["interval"]]
-        check_range(operation, {"start": first_ms, "end": end}, keys)
+        check_keys(operation, keys, {"start": first_ms, "end": end})
         first = sum(1 for (time,) in keys if time <= before)
         taken = int(min(len(keys) - first, left))
         is_last = number == len(windows) and taken == len(keys) - first
@@ -265,35 +264,30 @@ class _Place:
             self._has_cursors, self.held, self.tail = False, {}, []
         keys: list[RowKey] = list(zip(*parts[: None if self._has_cursors else 1], strict=True))
         self._sent.append(self.request)
-        check_row_order(operation, keys)
         # The rows of the last key may come again, although the cursor is the next possible key.
         is_past = self.request.get("cursor") and not self.tail
-        check_range(operation, self.request | ({"cursor": self.cursor} if is_past else {}), keys)
+        check_keys(operation, keys, self.request | ({"cursor": self.cursor} if is_past else {}))
         first = sum(1 for _ in itertools.takewhile(self.held.__contains__, keys))
         self._is_inclusive |= bool(first) and bool(self.request.get("cursor"))
         if not self.held.keys().isdisjoint(keys[first:]):
             row = next(row for row in range(first, len(keys)) if keys[row] in self.held)
-            raise AnswerInvalid(
+            raise _invalid_rows(
+                operation,
                 f"the row with the key {make_cursor(keys[row])} comes again, after rows that are "
-                "new: the service changed the order of its rows. Repeat the call",
-                operation=operation.type,
-                column=operation.key[0],
-                row=row,
+                "new: the service changed the order of its rows",
+                row,
             )
-        if first and keys.count(keys[0]) > self.held[keys[0]]:
-            self._refuse_tie(keys, keys[0], "came before")
-        if self.tail and keys.count(self.tail[0]) < len(self.tail):
-            self._refuse_tie(keys, self.tail[0], "ended the previous page")
-        return keys, first
-
-    def _refuse_tie(self, keys: list[RowKey], key: RowKey, what: str) -> NoReturn:
-        came = len(self.tail) if key in self.tail else self.held[key]
-        raise AnswerInvalid(
+        if first and keys.count(key := keys[0]) > (came := self.held[key]):
+            what = "came before"
+        elif self.tail and keys.count(key := self.tail[0]) < (came := len(self.tail)):
+            what = "ended the previous page"
+        else:
+            return keys, first
+        raise _invalid_rows(
+            operation,
             f"{came} rows with the key {make_cursor(key)} {what}, and this page has "
             f"{keys.count(key)} of them: the service, or a cache in between, answered another "
-            "request. Repeat the call",
-            operation=self.operation.type,
-            column=self.operation.key[0],
+            "request",
         )
 
     def keep(self, keys: list[RowKey], first: int, stop: int) -> None:
@@ -363,39 +357,32 @@ def ordered_parts(key: RowKey) -> int:
     return next((at for at, part in enumerate(key) if isinstance(part, str)), len(key))
 
 
-def check_row_order(operation: Operation, keys: list[RowKey]) -> None:
-    """Raise AnswerInvalid if the keys of rows are not in the order of the operation."""
-    if not keys:
-        return
-    is_backward = operation.paging == "backward"
-    parts = ordered_parts(keys[0])
-    known = keys if parts == len(keys[0]) else [key[:parts] for key in keys]
-    if known == sorted(known, reverse=is_backward):
-        return
-    ordered = operator.ge if is_backward else operator.le
-    for row, (key, next_key) in enumerate(itertools.pairwise(known)):
-        if not ordered(key, next_key):
-            raise AnswerInvalid(
-                f"rows are not in the order of {', '.join(operation.key[:parts])}: "
-                f"{make_cursor(keys[row + 1])} follows {make_cursor(keys[row])}",
-                operation=operation.type,
-                column=operation.key[0],
-                row=row + 1,
-            )
-
-
-def check_range(operation: Operation, parameters: Parameters, keys: list[RowKey]) -> None:
-    """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
+def check_keys(operation: Operation, keys: list[RowKey], parameters: Parameters) -> None:
+    """Raise AnswerInvalid if rows are not in order, or outside of the requested range.
 
     The rows of the cursor itself may come again.
     """
     if not keys:
         return
-    first, last = (len(keys) - 1, 0) if operation.paging == "backward" else (0, len(keys) - 1)
+    is_backward = operation.paging == "backward"
+    parts = ordered_parts(keys[0])
+    known = keys if parts == len(keys[0]) else [key[:parts] for key in keys]
+    if known != sorted(known, reverse=is_backward):
+        ordered = operator.ge if is_backward else operator.le
+        pairs = enumerate(itertools.pairwise(known), 1)
+        row = next(row for row, pair in pairs if not ordered(*pair))
+        raise AnswerInvalid(
+            f"rows are not in the order of {', '.join(operation.key[:parts])}: "
+            f"{make_cursor(keys[row])} follows {make_cursor(keys[row - 1])}",
+            operation=operation.type,
+            column=operation.key[0],
+            row=row,
+        )
+    first, last = (len(keys) - 1, 0) if is_backward else (0, len(keys) - 1)
     start, end = parameters.get("start"), parameters.get("end")
     limit: RowKey = () if start is None else (start,)
     if cursor := parameters.get("cursor"):
-        limit = parse_cursor(operation, cursor)[: ordered_parts(keys[0])]
+        limit = parse_cursor(operation, cursor)[:parts]
     if limit and keys[first][: len(limit)] < limit:
         name, time = f"cursor {cursor}" if cursor else "start", time_text(limit[0])
         place = f"before the requested {name} ({time})"
@@ -403,12 +390,13 @@ def check_range(operation: Operation, parameters: Parameters, keys: list[RowKey]
         first, place = last, f"after the requested end {time_text(end)}"
     else:
         return
-    raise AnswerInvalid(
-        f"the row is {place}: the service, or a cache in between, answered another request. "
-        "Repeat the call",
-        operation=operation.type,
-        column=operation.key[0],
-        row=first,
+    words = f"the row is {place}: the service, or a cache in between, answered another request"
+    raise _invalid_rows(operation, words, first)
+
+
+def _invalid_rows(operation: Operation, words: str, row: int | None = None) -> AnswerInvalid:
+    return AnswerInvalid(
+        f"{words}. Repeat the call", operation=operation.type, column=operation.key[0], row=row
     )
 
 
