@@ -18,14 +18,9 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
+from toolkit.contract import field_deviations
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.field_deviations import (
-    KNOWN_DEVIATIONS,
-    LIBERAL,
-    Accepted,
-    Deviation,
-    report_deviations,
-)
+from toolkit.contract.field_deviations import KNOWN_DEVIATIONS, LIBERAL, Accepted, Deviation
 from toolkit.contract.fields import Field, is_record, record_fields, table_columns
 from toolkit.contract.operations import Headers, Operation, Parameters
 from toolkit.contract.records import Record
@@ -128,7 +123,7 @@ def decode(
         is_json = isinstance(refusal, msgspec.ValidationError)  # but not for Python
         raise _invalid_answer(operation, error if is_json else refusal, content) from None
     KNOWN_DEVIATIONS[answer_key] = accepted
-    report_deviations(operation.type, found.values(), accepted)
+    field_deviations.report_deviations(operation.type, found.values(), accepted)
     return answer
 
 
@@ -172,18 +167,13 @@ def _compare(
     origin, parts = get_origin(annotation), get_args(annotation)
     if is_record(annotation) and isinstance(value, dict):
         yield from _compare_fields(annotation, value, numbers, path, omits)
-    elif origin in (list, tuple) and isinstance(value, list):
-        if origin is list:
-            parts *= len(value)
-        elif None in value[1:]:
+    elif origin in (list, tuple, dict) and isinstance(value, list | dict):
+        items = list(value.values()) if isinstance(value, dict) else value
+        if origin is not list and None in items[origin is tuple :]:
             yield Deviation("missing", (None, ""), path.rstrip("."))
-        for part, item in zip(parts, value, strict=False):
+        kinds = parts if origin is tuple else parts[-1:] * len(items)
+        for part, item in zip(kinds, items, strict=False):
             yield from _compare(part, item, numbers, path, omits)
-    elif origin is dict and isinstance(value, dict):
-        if None in value.values():
-            yield Deviation("missing", (None, ""), path.rstrip("."))
-        for item in value.values():
-            yield from _compare(parts[1], item, numbers, path, omits)
     else:
         for part in parts:
             yield from _compare(part, value, numbers, path, omits)
@@ -193,24 +183,24 @@ def _compare_fields(
     record: type[Record], value: dict[str, Any], numbers: Numbers, path: str, omits: tuple[str, ...]
 ) -> Iterator[Deviation]:
     fields = {field.wire: field for field in record_fields(record) if field.path not in omits}
-    for name, field in fields.items():
-        is_expected = not (field.key or field.has_default or field.may_be_absent)
-        if is_expected and (name not in value or (value[name] is None and not field.null)):
-            yield Deviation("missing", (record, name), path + name, bool(field.beyond))
+    for name, each in fields.items():
+        is_expected = not (each.key or each.has_default or each.may_be_absent)
+        if is_expected and (name not in value or (value[name] is None and not each.null)):
+            yield Deviation("missing", (record, name), path + name, bool(each.beyond))
     for name, item in value.items():
-        place = record, name
-        if name not in fields:
+        place, field = (record, name), fields.get(name)
+        if field is None:
             yield Deviation("unknown", place, path + name)
+        if field is None or item is None:
             continue
-        field = fields[name]
-        has_records = item is not None and field.has_records
-        found = list(_compare(field.type, item, numbers, f"{path}{name}.")) if has_records else []
         wanted = _value_type(field, numbers, LIBERAL)
+        nested = _compare(field.type, item, numbers, f"{path}{name}.") if field.has_records else ()
+        found = list(nested)
         is_number = field.kind.family == "number" or field.may_be_unreadable
         if is_number and wanted is str and type(item) in (int, Decimal):
             found.append(Deviation("rewritten", place, path + name))
             value[name] = str(item)
-        if item is not None and field.may_be_unreadable:
+        if field.may_be_unreadable:
             text = encode(value[name])
             try:
                 msgspec.json.decode(text, type=wanted, strict=False)
