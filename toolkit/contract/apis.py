@@ -20,23 +20,14 @@ _CHEAP: Final = {"points": 2}
 
 # ASSUMED: An operation that is not listed costs 20 points, as most requests do.
 _EXCHANGE: Final[dict[str, dict[str, Any]]] = {
-    "userFills": _LATEST,
+    **dict.fromkeys(("userFills", "historicalOrders", "userTwapSliceFills"), _LATEST),
+    **dict.fromkeys(("delegatorHistory", "delegatorRewards"), _LATEST),
+    **dict.fromkeys(("userNonFundingLedgerUpdates", "userFunding"), _LISTS),
+    **dict.fromkeys(("userBorrowLendInterest", "fundingHistory"), _LISTS),
+    **dict.fromkeys(("l2Book", "allMids", "orderStatus", "exchangeStatus"), _CHEAP),
+    **dict.fromkeys(("clearinghouseState", "spotClearinghouseState"), _CHEAP),
     "userFillsByTime": {**_LATEST, "paging": "forward", "reach": 10_000},
-    "historicalOrders": _LATEST,
-    "userNonFundingLedgerUpdates": _LISTS,
-    "userFunding": _LISTS,
-    "userBorrowLendInterest": _LISTS,
-    "fundingHistory": _LISTS,
-    "userTwapSliceFills": _LATEST,
-    "delegatorHistory": _LATEST,
-    "delegatorRewards": _LATEST,
     "candleSnapshot": {"row_points": 60, "reach": 5_000},
-    "l2Book": _CHEAP,
-    "allMids": _CHEAP,
-    "clearinghouseState": _CHEAP,
-    "orderStatus": _CHEAP,
-    "spotClearinghouseState": _CHEAP,
-    "exchangeStatus": _CHEAP,
     "userRole": {"points": 60},
 }
 """Type of an operation -> what is different. The other columns stay."""
