@@ -53,8 +53,8 @@ def test_chained_returns_and_drawdown_by_hand():
 
     def deepest_of(values, lengths=None):
         lengths = np.ones(len(values)) if lengths is None else np.array(lengths)
-        ends = np.cumsum(lengths)
-        return ratios.deepest_drawdown(np.array(values), ends - lengths, ends)
+        falls, below = ratios.drawdowns(np.array(values), np.append(0.0, np.cumsum(lengths)))
+        return falls.min(initial=0), below.max(initial=0)
 
     assert deepest_of(R) == (pytest.approx(-max(0.04, deepest)), 5)
     assert deepest_of([0.1, -0.1, 0.2]) == (pytest.approx(-0.1), 2)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Floats
 from toolkit.liquidations._margin_buffers import LeverageLimits, read_margins
 from toolkit.prepare import Fills, groups
 from toolkit.prepare.door import ADDRESSES, Frame, Table
@@ -350,28 +349,27 @@ def history(
     columns["method"] = pd.array(method, dtype="str")
     columns["side"] = pd.array(np.where(sells, "long", "short"), dtype="str")
     group, result = groups.number_groups(columns, missing_last=True)
-    count, size = len(result), table.number("sz")[rows]
+    size = table.number("sz")[rows]
     usd = table.number("px")[rows] * size
     at_mark = table.number("liquidation_mark_px", np.nan)[rows] * size
-    worse = np.nan_to_num(np.where(sells, at_mark - usd, usd - at_mark))
-    at_mark = np.nan_to_num(at_mark)
-    users = np.full(count, np.nan)
+    amounts = {
+        "usd": usd,
+        "closed_pnl": table.number("closed_pnl", np.nan)[rows],
+        "marked": np.where(at_mark > 0, usd, 0.0),
+        "worse": np.nan_to_num(np.where(sells, at_mark - usd, usd - at_mark)),
+        "at_mark": np.nan_to_num(at_mark),
+    }
+    sums = pd.DataFrame(amounts).groupby(group).sum(skipna=False)
+    users = pd.Series(1 if prepared.account is not None else pd.NA, result.index, dtype="Int64")
     if table.has("user"):
-        pairs = np.unique(np.stack([group, table.text("user").codes[rows]]), axis=1)
-        users = np.bincount(pairs[0], minlength=count)
-    elif prepared.account is not None:
-        users = np.ones(count)
-
-    def total(amounts: Floats) -> Floats:
-        return groups.sum_groups(group, amounts, count)
-
+        users = pd.Series(table.text("user").codes[rows]).groupby(group).nunique()
     result = result.assign(
-        fills=np.bincount(group, minlength=count),
-        accounts=pd.array(users, dtype="Int64"),
-        notional=total(usd),
-        closed_pnl=total(table.number("closed_pnl", np.nan)[rows]),
-        marked=total(np.where(at_mark > 0, usd, 0.0)),
-        slippage_bps=1e4 * groups.ratio(total(worse), total(at_mark)),
+        fills=np.bincount(group, minlength=len(result)),
+        accounts=users.astype("Int64"),
+        notional=sums["usd"],
+        closed_pnl=sums["closed_pnl"],
+        marked=sums["marked"],
+        slippage_bps=1e4 * groups.ratio(sums["worse"], sums["at_mark"]),
     )
     inputs = {"fills": table.frame}
     return finish(result, inputs, helper="liquidations.history", by=keys, step=step)

@@ -15,6 +15,7 @@ from toolkit.statistics import Sampling
 
 NAN = float("nan")
 _MIN_TAIL = 50
+_DUST = 1e-12  # what is left of a fall of 0 by rounding
 _SAME = 1e-5  # returns that differ by less, as a share of their mean, are the same number
 
 
@@ -41,20 +42,20 @@ def chain_returns(returns: Floats) -> Floats:
     return np.asarray(np.maximum(1 + returns, 0.0).cumprod(axis=-1))
 
 
-def deepest_drawdown(returns: Floats, begins: Any, ends: Any) -> tuple[float, float]:
-    """Return the deepest fall below the highest value so far, and the longest time below it.
+def drawdowns(returns: Floats, times: Any) -> tuple[Floats, Floats]:
+    """Return how far the value after each return is below the highest so far, and for how long.
 
-    The fall is a share, at most 0. The time is the longest one between a high and the next value
-    that reaches it, or the end; it is 0 where a high follows a high.
+    The fall is a share, at most 0. The time is that since the last high, also for a value that
+    reaches the high again; it is 0 where a high follows a high.
+
+    - ``times``: time before the first return, and after each one
     """
     growth = np.append(1.0, chain_returns(returns))
     fall = growth / np.maximum.accumulate(growth) - 1
-    is_high = fall > -1e-12
-    if is_high.all():
-        return 0.0, 0.0
-    times = np.append(begins[0], ends)
-    high = np.maximum.accumulate(np.where(is_high, times, times[0]))
-    return float(fall.min()), float((times[1:] - high[:-1])[~(is_high[1:] & is_high[:-1])].max())
+    fall[fall > -_DUST] = 0.0
+    is_high = fall == 0
+    high = np.maximum.accumulate(np.where(is_high, times, times[:1]))
+    return fall[1:], np.where(is_high[1:] & is_high[:-1], 0.0, times[1:] - high[:-1])
 
 
 def is_constant(returns: Floats) -> bool:
@@ -141,8 +142,8 @@ def annual_return_figure(returns: Floats, years: Floats, level: float) -> Figure
     if n > 1 and (returns > -1).all():
         logs = np.log1p(returns)
         rate = float(logs.sum()) / total
-        reach = float(statistics.student(level, n - 1)) * long_run_error(logs - rate * years)
-        low, high = (_exp(rate + side * reach * n / total) - 1 for side in (-1, 1))
+        error = long_run_error(logs - rate * years) * n / total
+        low, high = (end - 1 for end in _around(rate, error, n - 1, level))
     return Figure("annual_return", value, low, high, n, "share", "AR(1)")
 
 
@@ -154,8 +155,7 @@ def volatility_figure(returns: Floats, periods: float, level: float) -> Figure:
     if value > 0:
         squares = np.square(returns - returns.mean())
         error = long_run_error(squares / squares.mean() / 2)
-        factor = _exp(float(statistics.student(level, n - 1)) * error)
-        low, high = value / factor, value * factor
+        low, high = _around(float(np.log(value)), error, n - 1, level)
     return Figure("volatility", value, low, high, n, "share", "AR(1)")
 
 
@@ -183,11 +183,6 @@ def _per_year(
     reach = float(statistics.student(level, n - 1)) * error if n > 1 else NAN
     low, high = scale * (ratio - reach), scale * (ratio + reach)
     return Figure(name, scale * ratio, low, high, n, "ratio", "AR(1)")
-
-
-def _exp(value: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.exp(value))
 
 
 def _binomial_rank(tail: float, n: int, share: float) -> int:
@@ -272,8 +267,10 @@ def gain_figures(values: Floats, level: float) -> list[Figure]:
 
 
 def _around(log: float, error: float, degrees: int, level: float) -> tuple[float, float]:
+    """Return Student's interval of a logarithm as numbers."""
     reach = float(statistics.student(level, degrees)) * error
-    return _exp(log - reach), _exp(log + reach)
+    with np.errstate(over="ignore"):
+        return float(np.exp(log - reach)), float(np.exp(log + reach))
 
 
 def _difference(sides: list[Floats], counts: tuple[int, int], level: float) -> tuple[float, float]:

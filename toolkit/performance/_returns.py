@@ -9,6 +9,7 @@ import pandas as pd
 from toolkit.arrays import Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns, warn_caller
+from toolkit.performance import _ratios as ratios
 from toolkit.performance._sheet_tables import refuse_repeated_times
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import CALENDAR, split_groups
@@ -339,16 +340,12 @@ def _link(
     if last - ms[end].max(initial=ms[0]) > _MAX_UNPRICED * (ms[-1] - ms[0]):
         reason, is_funded = "value", np.zeros_like(is_funded)
     rates = np.divide(gain, capital, out=np.zeros(len(end)), where=is_funded)
-    growth = np.cumprod(np.maximum(0.0, 1 + rates))
-    fall = growth / np.maximum.accumulate(np.maximum(growth, 1.0)) - 1
-    fall[fall > -(_DUST**2)] = 0.0
-    is_high = np.append(True, fall == 0)[: len(known)]
-    high = np.maximum.accumulate(np.where(is_high, ms[known], 0))
+    fall, below = ratios.drawdowns(rates, ms[known])
     links = {
         "begin": begin, "end": end, "hours": (ms[end] - ms[begin]) / HOUR, "moved": moved,
         "gain": gain, "capital": capital, "is_funded": is_funded,
         "is_broken": np.where(is_funded | ~has_gain, 0.0, 1.0),
-        "factor": np.maximum(0.0, 1 + rates), "growth": growth, "fall": fall,
-        "below": np.where(is_high[1:] & is_high[:-1], 0, ms[end] - high[:-1]) / HOUR,
+        "factor": np.maximum(0.0, 1 + rates), "growth": ratios.chain_returns(rates), "fall": fall,
+        "below": below / HOUR,
     }  # fmt: skip
     return links, reason

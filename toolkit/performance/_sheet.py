@@ -1,12 +1,13 @@
 """The performance sheet: figures of returns, trips and costs, with their intervals."""
 
+from functools import reduce
 from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Flags, Ints
 from toolkit.errors import MissingColumns
 from toolkit.performance import _ratios as ratios
 from toolkit.performance import _sheet_tables as tables
@@ -239,7 +240,8 @@ def _return_figures(rows: tables.Columns, risk_free: float, how: Sampling) -> li
         return [each._replace(value=NAN, low=NAN, high=NAN, n=0) for each in names]
     values, count = every[is_whole], int(is_whole.sum())
     above = values - risk_free * lengths[is_whole] / tables.YEAR
-    fall, longest = ratios.deepest_drawdown(every, begins, begins + lengths)
+    falls, below = ratios.drawdowns(every, np.append(begins[0], begins + lengths))
+    fall, longest = falls.min(), below.max()
     if "drawdown" in rows and "below_hours" in rows and not np.isnan(rows["below_hours"]).all():
         # Of every point of the curve, not only of the ends of periods.
         fall, longest = np.nanmin(rows["drawdown"]), np.nanmax(rows["below_hours"]) * HOUR
@@ -277,10 +279,8 @@ def _return_figures(rows: tables.Columns, risk_free: float, how: Sampling) -> li
 def _money_weighted(rows: tables.Columns) -> tuple[float, int]:
     """Return the money-weighted return; missing if no return or more than one fits."""
     has_return = ~np.isnan(rows["return_"])
-    n = int(has_return.sum())
-    if not {"start", "flows", "capital"} <= set(rows):
-        return NAN, n
-    stated = np.stack([rows[name] for name in ("start", "flows", "capital")])
+    n, missing = int(has_return.sum()), np.full(len(has_return), NAN)
+    stated = np.stack([rows.get(name, missing) for name in ("start", "flows", "capital")])
     is_stated = ~np.isnan(stated).any(axis=0)
     has_flow = np.nan_to_num(stated[1]) != 0
     if (~is_stated & (has_return | has_flow)).any():
@@ -291,24 +291,22 @@ def _money_weighted(rows: tables.Columns) -> tuple[float, int]:
     start, flows, capital = stated[:, kept]
     gain = rows["gain"] if "gain" in rows else rows["return_"] * rows["capital"]
     last = start[-1] + flows[-1] + gain[kept[-1]]
-    # A flow, and the flow times the share of the period after it.
-    moves = list(zip(flows.tolist(), (capital - start).tolist(), strict=True))
+    # A flow counts from the end of its period on, and in the period for a share of it: the last
+    # equity is a polynomial of the growth per period.
+    inside = capital - start
+    terms = (np.append(start[0], flows - inside) + np.append(inside, -last)).tolist()
 
-    def miss(rate: Floats | float) -> Any:
-        value: Any = float(start[0])
-        for flow, weight in moves:
-            value = value + flow + rate * (value + weight)
-        return value - last
+    def miss(growth: Any) -> Any:
+        return reduce(lambda value, term: value * growth + term, terms)
 
-    low, high = -0.99, 1.0
+    low, high = 0.01, 2.0
     if not miss(low) < 0 < miss(high):
         return NAN, n
     # Without capital in a period, more than one return may lead to the last equity.
     changes = np.diff(miss(np.linspace(low, high, 2_000)) > 0) if (capital <= 0).any() else []
     if np.count_nonzero(changes) > 1:
         return NAN, n
-    rate = float(scipy_part("optimize").brentq(miss, low, high, xtol=1e-14))
-    return float((1 + rate) ** n - 1), n
+    return float(scipy_part("optimize").brentq(miss, low, high, xtol=1e-14) ** n - 1), n
 
 
 def _cost_figures(costs: pd.DataFrame, returns: tables.Columns) -> list[Figure]:

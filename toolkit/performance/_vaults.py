@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.provenance import account_names, finish, present_ms
@@ -226,27 +226,17 @@ def vault_depositors(
 def _depositor(rows: pd.DataFrame, equity: float, end: int) -> tuple[float, ...]:
     """Return first time, days, deposited, withdrawn, equity, gain and return of one account."""
     amounts, ms = rows["amount"].to_numpy(), rows["ms"].to_numpy(np.int64)
-    last = int(ms.max()) if abs(equity) <= _DUST else end
-    gain = equity - float(amounts.sum())
+    first, last = int(ms.min()), int(ms.max()) if abs(equity) <= _DUST else end
     deposited, withdrawn = amounts[amounts > 0].sum(), abs(amounts[amounts < 0].sum())
-    rate = _money_weighted(ms, amounts, equity, last)
-    days = (last - int(ms.min())) / DAY
-    return float(ms.min()), days, float(deposited), float(withdrawn), equity, gain, rate
-
-
-def _money_weighted(ms: Ints, amounts: Floats, equity: float, end: int) -> float:
-    """Return the money-weighted return; missing if no return or more than one fits."""
-    if end <= ms.min() or np.isnan(equity) or np.isnan(amounts).any():
-        return np.nan
-    powers = (end - ms) / (end - ms.min())
-
-    def miss(log: float) -> float:
-        return float((amounts * np.exp(log * powers)).sum() - equity)
-
+    gain, rate = equity - float(amounts.sum()), np.nan
+    powers = (last - ms) / (last - first if last > first else np.nan)
     grid = np.linspace(-10.0, 10.0, 401)  # from -99.995 % to a factor of 22,000
-    signs = np.array([miss(log) > 0 for log in grid])
-    (changes,) = np.nonzero(np.diff(signs))
-    if len(changes) != 1:
-        return np.nan
-    low, high = grid[changes[0]], grid[changes[0] + 1]
-    return float(np.expm1(scipy_part("optimize").brentq(miss, low, high, xtol=1e-14)))
+
+    def miss(log: Floats | float) -> Floats:
+        return np.asarray(np.exp(np.multiply.outer(log, powers)) @ amounts - equity)
+
+    (changes,) = np.nonzero(np.diff(miss(grid) > 0))
+    if len(changes) == 1:
+        ends = grid[changes[0]], grid[changes[0] + 1]
+        rate = float(np.expm1(scipy_part("optimize").brentq(miss, *ends, xtol=1e-14)))
+    return first, (last - first) / DAY, deposited, withdrawn, equity, gain, rate
