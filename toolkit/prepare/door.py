@@ -59,8 +59,6 @@ _FETCH_FUNCTIONS: Final = {
 _NATIVE: Final = f"^({'|'.join(NATIVE_ALIASES)})"
 _TEXT: Final = pa.large_string()
 _NUMBERS: Final = ("decimal", "floating", "integer", "mixed-integer-float")
-_UNITS: Final = {"s": (1_000, 1), "ms": (1, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
-"""Unit of a time -> factors to multiply and to divide by, for milliseconds."""
 
 
 class ArrowFrame(Protocol):
@@ -202,22 +200,19 @@ class Table:
         self.require([name])
         column = self.column(name)
         dtype: Any = column.dtype
-        try:
-            if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
-                values = column.to_numpy(np.float64)
-            elif column.isna().all():
-                values = np.full(len(column), np.nan)
-            elif not is_bool_dtype(dtype) and (
-                is_numeric_dtype(dtype) or infer_dtype(column) in _NUMBERS
-            ):
-                values = column.to_numpy(np.float64, na_value=np.nan)
-            else:
-                raise TypeError
-        except (TypeError, ValueError):
+        if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
+            values = column.to_numpy(np.float64)
+        elif column.isna().all():
+            values = np.full(len(column), np.nan)
+        elif not is_bool_dtype(dtype) and (
+            is_numeric_dtype(dtype) or infer_dtype(column) in _NUMBERS
+        ):
+            values = column.to_numpy(np.float64, na_value=np.nan)
+        else:
             raise MissingColumns(
                 f"{self.what}: column {name} is {dtype}, not numbers. Convert it with "
                 f'pandas.to_numeric, or fetch with numbers="float"'
-            ) from None
+            )
         if np.isinf(values).any():
             rows = count_text(int(np.isinf(values).sum()), "row")
             raise MissingColumns(
@@ -277,16 +272,15 @@ class Table:
         column = self.column(name)
         if isinstance(column.dtype, pd.ArrowDtype):
             column = column.astype("datetime64[ms, UTC]")
-        missing = column.isna().to_numpy()
-        if missing.all():
-            ms = np.zeros(len(column), dtype=np.int64)
-        elif is_numeric_dtype(column.dtype):
-            ms = column.to_numpy(np.float64, na_value=0).astype(np.int64)
-            if ((ms >= 10**9) & (ms < 10**10))[~missing].all():
+        if is_numeric_dtype(column.dtype):
+            stated = column.to_numpy(np.float64, na_value=np.nan)
+            known = stated[~np.isnan(stated)]
+            if len(known) and ((known >= 10**9) & (known < 10**10)).all():
                 raise MissingColumns(
                     f"{self.what}: column {name} looks like seconds. Convert it with "
                     'pandas.to_datetime(..., unit="s", utc=True)'
                 )
+            ms = np.where(np.isnan(stated), NO_TIME, stated).astype(np.int64)
         else:
             try:
                 if column.dtype.kind != "M":
@@ -296,10 +290,9 @@ class Table:
                     f"{self.what}: column {name} is {column.dtype}, not times. Convert it with "
                     "pandas.to_datetime(..., utc=True)"
                 ) from error
-            times, parts = _UNITS[column.array.unit]
-            ms = column.array.asi8 if times == parts else column.array.asi8 * times // parts
-        self._times[name] = np.where(missing, NO_TIME, ms) if missing.any() else ms
-        return self._times[name]
+            ms = column.array.as_unit("ms").asi8
+        self._times[name] = ms
+        return ms
 
     def ids(self, name: str, kind: Any = np.int64) -> tuple[Any, Flags]:
         """Return a column of whole numbers, 0 if missing, and which of them are known."""

@@ -122,20 +122,17 @@ def refuse_several_accounts(frame: pd.DataFrame, what: str) -> None:
     Raise ValueError if the frame was fetched for several accounts, has all its rows, and has no
     column that names the account.
     """
-    facts = frame_provenance(frame)
+    facts, names, how = frame_provenance(frame), account_names(frame), ""
     parameters = facts.get("parameters")
     if {"user", "account"} & set(frame.columns) or not isinstance(parameters, Mapping):
         return
-    if facts.get("rows") != len(frame):  # the user may have selected the rows of one account
-        return
-    users = parameters.get("users")
-    if isinstance(users, list | tuple) and len(set(users)) > 1:
-        how = f"fetched for {len(users)} accounts"
-    elif parameters.get("builder") or parameters.get("builders"):
-        how = "all accounts of a builder"
-    else:
-        return
-    raise ValueError(SEVERAL_ACCOUNTS.format(what=what, how=how))
+    if len(set(names)) > 1:
+        how = f"fetched for {len(names)} accounts"
+    elif facts.get("rows") == len(frame):  # else the user may have selected the rows of one account
+        is_built = parameters.get("builder") or parameters.get("builders")
+        how = "all accounts of a builder" if is_built else ""
+    if how:
+        raise ValueError(SEVERAL_ACCOUNTS.format(what=what, how=how))
 
 
 def is_owned(table: Table, column: str, owners: Owners) -> Flags:

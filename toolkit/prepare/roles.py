@@ -63,13 +63,15 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     # above 0, a short by a buy from below 0.
     by_words: Flags = words.facts(lambda word: word.startswith(directions.LIQUIDATED))
     if by_words.any():
-        longs = words.facts(lambda word: word.endswith("Long"))
-        shorts = words.facts(lambda word: word.endswith("Short"))
-        for closes, sign in ((longs, 1.0), (shorts, -1.0)):
-            if table.has("side"):
-                is_buy = table.text("side").facts("B".__eq__)
-                by_words = by_words & ~(closes & (is_buy == (sign > 0)))
-            by_words = by_words & ~(closes & (sign * table.number("start_position", sign) <= 0))
+        signs = {"Long": 1.0, "Short": -1.0}
+        sign = words.facts(lambda word: signs.get(word.rpartition(" ")[2], 0.0))
+        is_other = (
+            sign * table.number("start_position") <= 0 if table.has("start_position") else False
+        )
+        if table.has("side"):
+            side = table.text("side").facts(lambda side: 1.0 if side == "B" else -1.0)
+            is_other = is_other | (side == sign)
+        by_words = by_words & ~(is_other & (sign != 0))
     by_words = by_words | words.facts(directions.BORROW_LIQUIDATIONS.__contains__)
     passed_on, liquidated = np.zeros(len(table), dtype=bool), taken | by_words
     if account is not None or table.has("user"):

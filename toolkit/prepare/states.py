@@ -18,7 +18,7 @@ from toolkit.contract.dexes import coin_dex
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.prepare.door import NATIVE_DEX, NO_TIME, Frame, Names, Table
-from toolkit.prepare.groups import number_rows, sum_groups
+from toolkit.prepare.groups import number_groups, number_rows, sum_groups
 from toolkit.times import to_ms
 
 UNIFIED: Final = 2
@@ -159,8 +159,8 @@ def pair_accounts(
 ) -> tuple[Ints, Ints, int]:
     """Return the number of the account of each row of two frames, and the number of accounts."""
     joined = pd.concat([owners[[*on]], rows[[*on]]], ignore_index=True)
-    codes = number_rows(*(pd.factorize(joined[name])[0] for name in on))
-    return codes[: len(owners)], codes[len(owners) :], int(codes.max(initial=-1)) + 1
+    codes, groups = number_groups(joined)
+    return codes[: len(owners)], codes[len(owners) :], len(groups)
 
 
 def find_spot_backed(
