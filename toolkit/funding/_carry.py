@@ -22,12 +22,6 @@ _RESULT = {
     "range": "str", "n": "int64",
 }  # fmt: skip
 
-_HEDGED = (
-    "coin", "amount_usd", "capital_usd", "hours", "funding_bps", "basis_bps", "perp_bps",
-    "spot_bps", "fees_bps", "net_bps", "low", "high", "net_usd", "net_annual",
-    "break_even_hours", "n",
-)  # fmt: skip
-
 
 def carry(
     funding: Frame,
@@ -251,25 +245,28 @@ def hedged_carry(
         perp["coin"].map(given) if isinstance(given, Mapping) else pd.Series(given, perp.index)
         for given in (spot_bps, basis_bps)
     )
-    capital = usd * (1 + 1 / leverage)
     spot, basis = spot.astype("float64"), basis.astype("float64")
+    capital = perp["amount_usd"] * (1 + 1 / leverage)
     rest = basis - 2.0 * spot - 2.0 * spot_fee_bps
     net = perp["net_bps"] + rest
     hourly = perp["funding_bps"] / perp["hours"]
-    made = perp.assign(
-        capital_usd=capital,
-        basis_bps=basis,
-        perp_bps=perp["entry_bps"] + perp["exit_bps"],
-        spot_bps=-2.0 * spot,
-        fees_bps=perp["fees_bps"] - 2.0 * spot_fee_bps,
-        net_bps=net,
-        low=perp["low"] + rest,
-        high=perp["high"] + rest,
-        net_usd=net / 1e4 * usd,
-        net_annual=net / 1e4 * usd / capital / perp["hours"] * HOURS_A_YEAR,
-        break_even_hours=[*map(_break_even_hours, perp["funding_bps"] - net, hourly)],
-    )
-    result = made[[*_HEDGED]].astype({"break_even_hours": "float64"})
+    made = {
+        **perp[["coin", "amount_usd"]],
+        "capital_usd": capital,
+        **perp[["hours", "funding_bps"]],
+        "basis_bps": basis,
+        "perp_bps": perp["entry_bps"] + perp["exit_bps"],
+        "spot_bps": -2.0 * spot,
+        "fees_bps": perp["fees_bps"] - 2.0 * spot_fee_bps,
+        "net_bps": net,
+        "low": perp["low"] + rest,
+        "high": perp["high"] + rest,
+        "net_usd": net / 1e4 * usd,
+        "net_annual": net / 1e4 * usd / capital / perp["hours"] * HOURS_A_YEAR,
+        "break_even_hours": [*map(_break_even_hours, perp["funding_bps"] - net, hourly)],
+        "n": perp["n"],
+    }
+    result = pd.DataFrame(made).astype({"break_even_hours": "float64"})
     result.attrs["toolkit"] = perp.attrs["toolkit"] | {"helper": "funding.hedged_carry"}
     return result
 

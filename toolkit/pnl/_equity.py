@@ -131,7 +131,7 @@ def equity(
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
     table.require_values(("px", "sz", "closed_pnl", "fee"))
     has_positions = all(map(table.has, POSITION_COLUMNS)) and not any(
-        table.column(name).hasnans for name in POSITION_COLUMNS
+        table.column(name).array.isna().any() for name in POSITION_COLUMNS
     )
     if has_positions:
         check_chains(traded, warns=False)

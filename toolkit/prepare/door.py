@@ -58,6 +58,7 @@ _FETCH_FUNCTIONS: Final = {
 
 _NATIVE: Final = f"^({'|'.join(NATIVE_ALIASES)})"
 _TEXT: Final = pa.large_string()
+_TEXT_COLUMN: Final[Any] = pd.StringDtype(na_value=np.nan)
 _NUMBERS: Final = ("decimal", "floating", "integer", "mixed-integer-float")
 
 
@@ -132,8 +133,8 @@ class Names(NamedTuple):
     def texts(self, rows: Any = slice(None)) -> pd.Series:
         """Return the names of rows as a column of texts; "" becomes missing."""
         known = [name or None for name in self.values]
-        column = pa.DictionaryArray.from_arrays(self.codes[rows], pa.array(known, _TEXT))
-        return pd.Series(column.cast(_TEXT), dtype="str")
+        column = pa.array(known, _TEXT).take(pa.array(self.codes[rows]))
+        return pd.Series(_TEXT_COLUMN.__from_arrow__(column))
 
 
 def name_pairs(left: Names, right: Names) -> tuple[Ints, list[tuple[str, str]]]:

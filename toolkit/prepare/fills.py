@@ -161,8 +161,7 @@ class Fills:
     @cached_property
     def roles(self) -> Roles:
         """What each fill is, apart from an ordinary trade."""
-        names = account_names(self.table.frame, self.account)
-        return read_roles(self.table, names[0] if len(names) == 1 else None)
+        return read_roles(self.table, self.account)
 
     @cached_property
     def steps(self) -> Steps:

@@ -203,7 +203,7 @@ def warn_missing_tokens(table: Table) -> None:
     """Warn if spot buys do not name the token of their fee, which then counts as USDC."""
     if not all(map(table.has, ("fee", "fee_token", "side"))):
         return
-    silent = table.column("fee_token").isna().to_numpy(dtype=bool)
+    silent = np.asarray(table.column("fee_token").array.isna())
     if not silent.any():
         return
     silent = silent & table.text("coin").facts(is_spot) & table.text("side").facts("B".__eq__)

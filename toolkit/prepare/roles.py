@@ -11,6 +11,7 @@ from toolkit.arrays import Flags
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.prepare.door import Names, Table
 from toolkit.prepare.money import is_outcome, is_perp
+from toolkit.prepare.provenance import account_names
 from toolkit.rules import directions
 from toolkit.rules.spot_cost import SWAPS
 
@@ -45,8 +46,9 @@ class Roles(NamedTuple):
 def read_roles(table: Table, account: str | None = None) -> Roles:
     """Return the roles of fills.
 
-    - ``account``: the account of the fills; by default the column ``user``. Without both, the taker
-      of a liquidation by market order counts as the liquidated account.
+    - ``account``: the account of the fills; by default the one of the provenance, or the column
+      ``user``. Without them, the taker of a liquidation by market order counts as the liquidated
+      account.
     """
     words = table.text("dir", blank=True)
     deleveraged = words.facts(directions.AUTO_DELEVERAGING.__eq__)
@@ -74,13 +76,11 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
         by_words = by_words & ~(is_other & (sign != 0))
     by_words = by_words | words.facts(directions.BORROW_LIQUIDATIONS.__contains__)
     passed_on, liquidated = np.zeros(len(table), dtype=bool), taken | by_words
-    if account is not None or table.has("user"):
-        if account is None:
-            users = table.text("user")
-            own = is_named & (named.among(users) == users.codes)
-        else:
-            users = Names(np.zeros(len(table), dtype=np.int64), [account])
-            own = is_named & named.facts(account.lower().__eq__)
+    names = account_names(table.frame, account)
+    if len(names) == 1 or table.has("user"):
+        constant = Names(np.zeros(len(table), dtype=np.int64), names)
+        users = constant if len(names) == 1 else table.text("user")
+        own = is_named & (named.among(users) == users.codes)
         # An account that takes over positions as backstop passes them on. This second stage is no
         # liquidation of a trader.
         took_over = users.codes[is_named & ~own & backstop & ~deleveraged]

@@ -81,17 +81,12 @@ def account_states(native: Frame) -> pd.DataFrame:
     them. Raise as `open_positions`.
     """
     table = Table(native, "accounts")
-    table.require(("user", "cross_account_value"))
-    users = table.text("user")
-    owners = (users, *([table.text("dex")] if table.has("dex") else []))
-    numbers = [name for name in ("cross_account_value", STATED, "account_mode") if table.has(name)]
-    stated = {name: table.number(name) for name in numbers if name != "account_mode"}
+    numbers = ("cross_account_value", STATED, "account_mode")
+    made = table.columns(("user", "cross_account_value"), ("dex", *numbers[1:]), numbers)
+    owners = [table.text(name) for name in ("user", "dex") if table.has(name)]
+    stated = {name: table.number(name) for name in numbers[:2] if table.has(name)}
     rows = distinct_states(table, owners, owners, stated)
-    made: dict[str, Any] = {"user": users.texts(rows).fillna("")}
-    if table.has("dex"):
-        made["dex"] = table.text("dex").texts(rows)
-    made |= {name: table.number(name)[rows] for name in numbers}
-    return pd.DataFrame(made, index=range(len(rows)))
+    return made.assign(user=made["user"].fillna("")).iloc[rows].reset_index(drop=True)
 
 
 def join_keys(owners: pd.DataFrame, positions: pd.DataFrame) -> list[str]:
