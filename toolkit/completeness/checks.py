@@ -174,19 +174,20 @@ class _Rows:
 
     def __init__(self, columns: Columns, time: str = "") -> None:
         self.columns, self.count = columns, len(next(iter(columns.values())))
+        self._values: dict[str, Any] = {}
         self._codes: dict[str, tuple[Ints, Any]] = {}
         self.time = self.whole(time)  # Unix milliseconds; 0 if the rows are no history
 
     def values(self, name: str) -> Any:
         """Return a column of Arrow, with times as whole milliseconds; nulls if it is not there."""
-        values = self.columns.get(name)
-        if values is None:
-            return pa.nulls(self.count, pa.int8())
-        if not isinstance(values, pa.Array | pa.ChunkedArray):
-            values = pa.array(values)
-        if pa.types.is_timestamp(values.type):
-            values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-        return values
+        if name not in self._values:
+            values = self.columns.get(name, pa.nulls(self.count, pa.int8()))
+            if not isinstance(values, pa.Array | pa.ChunkedArray):
+                values = pa.array(values)
+            if pa.types.is_timestamp(values.type):
+                values = values.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+            self._values[name] = values
+        return self._values[name]
 
     def floats(self, name: str) -> Floats:
         """Return numbers; a missing value, and a text that is no number, is NaN."""

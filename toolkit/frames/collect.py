@@ -5,7 +5,6 @@ Columns of unknown fields follow those that the contract knows.
 
 import itertools
 import json
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
@@ -72,13 +71,18 @@ class Collector:
                 extras = {name: rows[name] for name in rows if name not in cells}
             else:
                 cells = _cells_of(rows, columns)
-                extras = _gather_cell_extras(columns, cells)
+                extras = {}
+                for column in (column for column in columns if column.kind.family == "nested"):
+                    extras |= _gather_cell_extras(column, cells[column.name])
                 for path in extras:  # decoding has reported all others
                     report_unknown(self.operation.type, path)
                 extras = _gather_extras(rows) | extras if is_kept else {}
-            arrays = {
-                column.name: self._typed_array(column, cells[column.name]) for column in columns
-            }
+            arrays = {}
+            for column in columns:
+                try:
+                    arrays[column.name] = typed_array(column, cells[column.name], self.numbers)
+                except REFUSALS as error:
+                    arrays[column.name] = self._readable_array(column, cells[column.name], error)
             page.append((len(next(iter(arrays.values()))), arrays, extras if is_kept else {}))
         self._pages.append(page)
         self.rows += page[0][0]
@@ -106,8 +110,8 @@ class Collector:
             zip(self.operation.tables, self.columns(), strict=True)
         ):
             extras = [(page[at][0], page[at][2]) for page in self._pages]
-            columns = known | _extra_columns(extras, known)
-            frame = pd.DataFrame(columns, copy=False)
+            more = _extra_columns(extras, known) if any(found for _, found in extras) else {}
+            frame = pd.DataFrame(known | more, copy=False)
             facts = {**provenance, "rows": len(frame), "toolkit_version": package_version()}
             expected = [c.name for c in table_columns(table) if c.expected and c.missing]
             missing = {name: int(pd.isna(known[name]).sum()) for name in expected}
@@ -117,16 +121,12 @@ class Collector:
             frames.append(frame)
         return tuple(frames)
 
-    def _typed_array(self, column: Field, cells: Any) -> Any:
-        """Return the array of a column.
+    def _readable_array(self, column: Field, cells: Any, error: Exception) -> Any:
+        """Return the array of a column beyond the specification without its unreadable values.
 
-        An unreadable value is left out of a column beyond the specification. Of a column in the
-        specification, raise AnswerInvalid with the first one.
+        Of a column in the specification, raise AnswerInvalid with the first one.
         """
-        try:
-            return typed_array(column, cells, self.numbers)
-        except REFUSALS as error:
-            reason = f"not a legal {column.kind.name}: {error}"
+        reason = f"not a legal {column.kind.name}: {error}"
         kept = cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
         for row, value in enumerate(kept):
             try:
@@ -144,44 +144,41 @@ class Collector:
 
 def _cells_of(rows: Sequence[Any], columns: Iterable[Field]) -> dict[str, list[Any]]:
     """Return the values of columns; None if a nested record around a value is missing."""
-    fields = {"": _field_values(rows)}  # place of a nested record -> its fields
-
-    def values_at(path: str) -> list[Any]:
-        around, _, name = path.rpartition(".")
-        if around not in fields:
-            fields[around] = _field_values(values_at(around))
-        return fields[around][name]
-
-    cells = {}
+    found, cells = _Values({"": list(rows)}), {}
     for column in columns:
-        values = values_at(column.path)
+        values = found[column.path]
         if column.default is not None and None in values:
             values = [column.default if value is None else value for value in values]
         if column.older and None in values:
-            pairs = zip(values, values_at(column.older), strict=True)
+            pairs = zip(values, found[column.older], strict=True)
             values = [old if new is None else new for new, old in pairs]
         cells[column.name] = values
     return cells
 
 
-def _field_values(records: Sequence[Any]) -> Mapping[str, list[Any]]:
-    """Return the values of all fields of records of one type; None for a missing record."""
-    present = [record for record in records if record is not None]
-    if not present:  # for example, most fills have no liquidation
-        return defaultdict(lambda: [None] * len(records))
-    names = present[0].__struct_fields__
-    # One long list of all fields: several times as fast as a look at each field.
-    flat: list[Any] = []
-    for record in present:
-        flat += msgspec.structs.astuple(record)
-    values = {name: flat[place :: len(names)] for place, name in enumerate(names)}
-    if len(flat) != len(present) * len(names):  # some have unknown fields after the known ones
-        values = {name: [getattr(record, name) for record in present] for name in names}
-    if len(present) < len(records):
+class _Values(dict[str, list[Any]]):
+    """Place in records -> its values, read as they are needed; None if a record is missing."""
+
+    def __missing__(self, path: str) -> list[Any]:
+        around = path.rpartition(".")[0]
+        records = self[around]
+        present = [record for record in records if record is not None]
+        if not present:  # for example, most fills have no liquidation
+            return self.setdefault(path, [None] * len(records))
+        names = present[0].__struct_fields__
+        # One long list of all fields: several times as fast as a look at each field.
+        flat: list[Any] = []
+        for record in present:
+            flat += msgspec.structs.astuple(record)
+        values = {name: flat[place :: len(names)] for place, name in enumerate(names)}
+        if len(flat) != len(present) * len(names):  # some have unknown fields after the known ones
+            values = {name: [getattr(record, name) for record in present] for name in names}
         for name, known in values.items():
-            part = iter(known)
-            values[name] = [None if record is None else next(part) for record in records]
-    return values
+            if len(present) < len(records):
+                part = iter(known)
+                known = [None if record is None else next(part) for record in records]
+            self[f"{around}.{name}".lstrip(".")] = known
+        return self[path]
 
 
 def _gather_extras(rows: Sequence[Any]) -> ExtraValues:
@@ -214,30 +211,28 @@ def _raw_text(value: Any) -> str | None:
     return bytes(value).decode(errors="replace").strip()
 
 
-def _gather_cell_extras(columns: Iterable[Field], cells: Mapping[str, list[Any]]) -> ExtraValues:
+def _gather_cell_extras(column: Field, cells: list[Any]) -> ExtraValues:
     """Return the unknown fields of the records in cells, such as the children of an order.
 
     Each has the JSON text of a list with the value of each record of the cell; None if no record of
     the cell has the field.
     """
+    record: Any = next(iter(get_args(column.type)), None)
+    if get_origin(column.type) is not list or not is_record(record) or not any(cells):
+        return {}
+    lists = [
+        [entry if isinstance(entry, dict) else {} for entry in cell]
+        for cell in (cell if isinstance(cell, list) else [] for cell in cells)
+    ]
     found: ExtraValues = {}
-    for column in columns:
-        record: Any = next(iter(get_args(column.type)), None)
-        is_list = column.kind.family == "nested" and get_origin(column.type) is list
-        if not (is_list and is_record(record) and any(cells[column.name])):
-            continue
-        lists = [
-            [entry if isinstance(entry, dict) else {} for entry in cell]
-            for cell in (cell if isinstance(cell, list) else [] for cell in cells[column.name])
+    names = dict.fromkeys(name for entries in lists for entry in entries for name in entry)
+    for name in (name for name in names if name not in record.__struct_encode_fields__):
+        values = [[entry.get(name) for entry in entries] for entries in lists]
+        texts = [
+            None if cell.count(None) == len(cell) else json.dumps(cell, ensure_ascii=False)
+            for cell in values
         ]
-        names = dict.fromkeys(name for entries in lists for entry in entries for name in entry)
-        for name in (name for name in names if name not in record.__struct_encode_fields__):
-            values = [[entry.get(name) for entry in entries] for entries in lists]
-            texts = [
-                None if cell.count(None) == len(cell) else json.dumps(cell, ensure_ascii=False)
-                for cell in values
-            ]
-            found[f"{column.wire}.{name}"] = pa.array(texts, TEXT)
+        found[f"{column.wire}.{name}"] = pa.array(texts, TEXT)
     return found
 
 
