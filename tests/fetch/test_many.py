@@ -26,7 +26,7 @@ import toolkit as tk
 from tests.fetch.wire import session_over
 from toolkit.client import connect
 from toolkit.errors import IncompleteWarning
-from toolkit.fetch.workers import Workers
+from toolkit.fetch.many import Workers
 from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server

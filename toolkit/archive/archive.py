@@ -24,8 +24,8 @@ from toolkit.contract.records import Record
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, Incomplete, ToolkitError
+from toolkit.fetch.many import ClusterClient
 from toolkit.fetch.snapshots import account_value_snapshots
-from toolkit.fetch.workers import ClusterClient
 from toolkit.frames import Collector, Extra
 from toolkit.partitions import Files
 from toolkit.times import Time, to_ms

@@ -44,10 +44,10 @@ from toolkit.contract.fields import table_columns
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, ToolkitError
 from toolkit.fetch import pull
+from toolkit.fetch.many import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.fetch.markets import with_codes
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.remarks import Remark, answer_remarks, join_remarks, request_remarks
-from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
+from toolkit.fetch.remarks import answer_remarks, join_remarks, request_remarks
 from toolkit.frames import Collector
 from toolkit.times import HOUR, to_iso, to_ms
 
@@ -548,7 +548,7 @@ class _Refresh:
         whole = pull.prepare_request(operation, session=self._session, **chosen, **times)
         remarks = request_remarks(whole, has_start=has_start)
         if item.lacks:
-            remarks.append(Remark(item.lacks, True))
+            remarks[item.lacks] = True
         # Remarks about very active accounts depend on the rows of the most active one.
         rows = done.total
         if answer is not None:
@@ -560,7 +560,7 @@ class _Refresh:
             rows = pc.max(counts["count_all"]).as_py() or 0
         frame = pd.DataFrame(index=range(rows))
         frame.attrs["toolkit"] = item.breaks.facts()
-        noted, warning = join_remarks([*remarks, *answer_remarks(whole, [frame])])
+        noted, warning = join_remarks(remarks | answer_remarks(whole, [frame]))
         if warning:
             self.words[warning] = None
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.

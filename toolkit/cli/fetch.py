@@ -271,13 +271,12 @@ def unknown_dex(dex: Any, session: "Session", *, is_empty: bool) -> str:
 
     If its answer has no rows, the service is asked for its dexes, which costs 2 points.
     """
-    from toolkit.fetch.remarks import dex_remarks
+    from toolkit.fetch.remarks import dex_remarks, join_remarks
 
     if not isinstance(dex, str) or canonical_dex(dex) in ("", ALL_DEXES):
         return ""
     world = session.world or ({"dexes": _list_dexes(dex, session)} if is_empty else {})
-    remarks = dex_remarks(dex, world, is_empty)
-    return "; ".join(remark.words for remark in remarks if remark.warns)
+    return join_remarks(dex_remarks(dex, world, is_empty))[1]
 
 
 def _list_dexes(dex: str, session: "Session") -> list[str]:

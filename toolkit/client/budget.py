@@ -317,17 +317,18 @@ class Budget:
             If `stop` is set: the request must not be sent.
         """
         what = "the request" if operation is None else f"a request of {operation.type}"
-        cost = f"{what} costs {count_text(points, 'point')}"
         with self._lock:
             if self.most is not None and self.spent + points > self.most:
+                left = f"{self.most - self.spent} of the session's {self.most} are left"
                 raise BudgetSpent(
-                    f"{cost}, and {self.most - self.spent} of the session's {self.most} are left. "
-                    "Raise most_points, or request less"
+                    f"{what} costs {count_text(points, 'point')}, and {left}. Raise most_points, "
+                    "or request less"
                 )
             if self.per_minute is not None and points > self.per_minute:
                 raise BudgetSpent(
-                    f"{cost}, more than points_per_minute allows ({self.per_minute}). Set "
-                    "points_per_minute to the quota of the key, or request less"
+                    f"{what} costs {count_text(points, 'point')}, more than points_per_minute "
+                    f"allows ({self.per_minute}). Set points_per_minute to the quota of the key, "
+                    "or request less"
                 )
             self.spent += points
         needed: list[tuple[QuotaWindow, int, str]] = []

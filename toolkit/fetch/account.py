@@ -335,10 +335,8 @@ def _usd(amount: Any) -> str:
 
 
 def _describe_states(states: AccountStates) -> Iterator[str]:
-    value, unrealised = (
-        states.accounts["account_value"].sum(skipna=False),
-        states.positions["unrealized_pnl"].sum(skipna=False),
-    )
+    value = states.accounts["account_value"].sum(skipna=False)
+    unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
     at = time_text(states.accounts["time"].max())
     yield (
         f"At {at}: value of the perp accounts {_usd(value)}, {_usd(unrealised)} of it unrealised. "

@@ -80,12 +80,10 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         subjects.append((name, parameters.get(name)))
     if is_of_many or len({str(subject) for _, subject in subjects}) > 1:
         # Without a column of the subject, rows of two accounts would look like the rows of one.
-        frames = [
-            _insert_subjects(frame, name, [subject], [len(frame)])
-            if isinstance(subject, str)
-            else frame
-            for frame, (name, subject) in zip(frames, subjects, strict=True)
-        ]
+        for number, (name, subject) in enumerate(subjects):
+            if isinstance(subject, str):
+                count = len(frames[number])
+                frames[number] = _insert_subjects(frames[number], name, [subject], [count])
     operation = _common_operation(frames, each)
     kept, joined = merge.join_parts(operation, each)
     for number, ranges in kept.items():

@@ -1,22 +1,28 @@
-"""One request for many subjects at once, without losing any of them silently."""
+"""One request for many subjects at once, without losing any of them silently.
+
+The calls run in threads, in processes or on a cluster: `Workers`.
+"""
 
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import CancelledError, Executor, Future, as_completed
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from typing import Any, Literal, TypeVar, cast
+from functools import partial
+from typing import Any, Final, Literal, Protocol, TypeVar, cast
+from weakref import WeakSet
 
 import pandas as pd
 
-from toolkit.client import Session, current_session
+from toolkit import errors
+from toolkit.client import Recipe, Session, current_session
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import wire_value
 from toolkit.display import type_text
-from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
+from toolkit.errors import Incomplete, ToolkitError
 from toolkit.fetch.concat import concat_subjects
-from toolkit.fetch.pull import DEFERRED_WARNING, prepare_request
+from toolkit.fetch.pull import DEFERRED_WARNING, prepare_request, work_for_many
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.public_names import publish_as
 from toolkit.times import to_ms
 
@@ -25,6 +31,21 @@ Answer = TypeVar("Answer", bound=pd.DataFrame | tuple[Any, ...])
 
 OnError = Literal["raise", "warn"]
 """What to do if subjects failed."""
+
+THREADS: Final = 8
+"""As many threads as one client has connections."""
+
+FATAL_ERRORS: Final = (
+    errors.InvalidKey, errors.NotPermitted, errors.NotConnected, errors.BudgetSpent,
+)  # fmt: skip
+"""Errors that every other subject would have, too."""
+
+
+class ClusterClient(Protocol):
+    """The client of a cluster, such as a Dask ``Client``."""
+
+    def get_executor(self) -> Any:
+        """Return an executor that runs calls on the cluster."""
 
 
 @publish_as("toolkit")
@@ -137,7 +158,7 @@ def many(
         answers = (answer for answer in results.values() if not isinstance(answer, ToolkitError))
         each = (_first_facts(answer).pop(DEFERRED_WARNING, "") for answer in answers)
         if words := "; ".join(filter(None, dict.fromkeys(each))):
-            warn_caller(f"{operation.function}: {words}", HistoryWarning)
+            errors.warn_caller(f"{operation.function}: {words}", errors.HistoryWarning)
         joined, failed = join_answers()
     except KeyboardInterrupt as interrupt:
         vars(interrupt)["rows"] = join_answers()[0]
@@ -153,7 +174,7 @@ def many(
                 rows=joined,
                 failed=failed,
             )
-        warn_caller(words, IncompleteWarning)
+        errors.warn_caller(words, errors.IncompleteWarning)
     return cast("Answer", joined)
 
 
@@ -167,7 +188,7 @@ def _run_calls(
     operation: Operation,
     fetch: Callable[..., Any],
     calls: Mapping[str, Mapping[str, Any]],
-    workers: Workers,
+    workers: "Workers",
     results: dict[str, Any],
 ) -> None:
     """Call a function for every subject, and add each answer or error to `results`."""
@@ -286,3 +307,100 @@ def _earlier_rows(
                 "arguments"
             )
     return before
+
+
+class Workers:
+    """Run functions on an executor. Each call gets the session as the argument `session`.
+
+    Threads share the session. Other processes make a session like it, without the key. After the
+    `with` block, threads that still run end their waits and send no further request.
+
+    Parameters
+    ----------
+    session : Session
+        The session.
+    executor : Executor or ClusterClient or None
+        None stands for `THREADS` threads, or for one if the service is in this process: it needs
+        the processor itself.
+
+    Attributes
+    ----------
+    session : Session
+        The session.
+    stop : threading.Event
+        Once it is set, calls in threads end their waits and send no further request.
+    fatal_error : ToolkitError or None
+        An error of a call in a thread that every other call would have, too. No further call
+        begins.
+    """
+
+    def __init__(self, session: Session, executor: Executor | ClusterClient | None) -> None:
+        self.session, self.stop, self._turn = session, threading.Event(), threading.Lock()
+        self.fatal_error: ToolkitError | None = None
+        self._futures: WeakSet[Future[Any]] = WeakSet()
+        threads = 1 if session.source.in_process else THREADS
+        self._own_pool = ThreadPoolExecutor(threads) if executor is None else None
+        pool: Any = self._own_pool or executor
+        self._pool = pool if isinstance(pool, Executor) else pool.get_executor()
+        self._call: Callable[..., Any] = self._call_in_thread
+        if not isinstance(self._pool, ThreadPoolExecutor):
+            if session.recipe is None:
+                raise TypeError(
+                    "this session has a transport of its own, which other processes cannot use. "
+                    "Use threads, or a session of tk.local or of tk.connect with an address"
+                )
+            self._call = partial(_call_in_process, session.recipe)
+
+    def submit(self, function: Callable[..., Any], call: Mapping[str, Any]) -> "Future[Any]":
+        """Run a function with the arguments `call` and a session.
+
+        Raises
+        ------
+        Incomplete
+            If the executor refuses the call, or if it does not return a new future. If it returned
+            the future of an earlier call, both calls would have the same result.
+        """
+        try:
+            future = self._pool.submit(self._call, function, call)
+        except Exception as error:  # such as a cluster that is closed
+            raise executor_error(error) from error
+        if not isinstance(future, Future) or future in self._futures:
+            raise Incomplete(
+                f"the executor's submit() returned {future!r}. It must return a new Future for "
+                "each call: pass another executor"
+            )
+        self._futures.add(future)
+        return future
+
+    def _call_in_thread(self, function: Callable[..., Any], call: Mapping[str, Any]) -> Any:
+        if self.fatal_error is not None:
+            raise CancelledError
+        try:
+            with work_for_many(self.stop, self._turn):
+                return function(**call, session=self.session)
+        except FATAL_ERRORS as error:
+            self.fatal_error = error  # set here, so that this thread begins no further call
+            raise
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        if self._own_pool is not None:
+            self._own_pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _call_in_process(recipe: Recipe, function: Callable[..., Any], call: Mapping[str, Any]) -> Any:
+    """Call a function in another process, with a session that is made there."""
+    with work_for_many(threading.Event()):
+        return function(**call, session=recipe.get_session())
+
+
+def executor_error(error: BaseException) -> Incomplete:
+    """Return an error of this package for one that an executor or its worker raised."""
+    failure = Incomplete(
+        f"the executor broke: {type(error).__name__}: {error}. Fetch this subject again"
+    )
+    failure.__cause__ = error
+    return failure

@@ -32,7 +32,7 @@ from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.fetch.markets import check_markets, with_codes
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.remarks import Remark, answer_remarks, join_remarks, request_remarks
+from toolkit.fetch.remarks import answer_remarks, join_remarks, request_remarks
 from toolkit.frames import Collector, Extra
 from toolkit.frames.answer_frames import cut_facts
 from toolkit.times import is_date, to_iso, to_ms, whole_number
@@ -82,7 +82,7 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
         _attach_rows(error, pull.frames(complete="no", why=why))
         raise
     try:
-        publish_remarks(kind, [*remarks, *answer_remarks(request, frames)], frames)
+        publish_remarks(kind, remarks | answer_remarks(request, frames), frames)
     except KeyboardInterrupt as interrupt:
         _attach_rows(interrupt, frames)
         raise
@@ -283,7 +283,7 @@ class Pull:
         self.first: str | None = None
         self._last: str | None = None
         self._checks = HistoryChecks(request.operation, request.parameters)
-        self.counts = request.session.new_counts()
+        self.counts = RequestCounts(session=request.session.counts)
 
     def read(self) -> Iterator[int]:
         """Read the pages; yield how many rows of the first table came with each."""
@@ -492,7 +492,7 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
 
 
 def publish_remarks(
-    operation: Operation, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame] = ()
+    operation: Operation, remarks: Mapping[str, bool], frames: Sequence[pd.DataFrame] = ()
 ) -> None:
     """Write remarks into the provenance of frames, and issue one warning for those that warn."""
     noted, warning = join_remarks(remarks)

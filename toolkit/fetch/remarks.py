@@ -5,7 +5,7 @@ the caller may not expect is also a `HistoryWarning`, once per call.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
@@ -31,14 +31,11 @@ _OWN_ROWS: Final = {
 """Operation on the users of a builder -> the function for one account."""
 
 
-class Remark(NamedTuple):
-    """A sentence about data that the service cannot have, and whether it is a warning, too."""
-
-    words: str
-    warns: bool
+Remarks = dict[str, bool]
+"""Sentence about data that the service cannot have -> whether it is a warning, too."""
 
 
-def request_remarks(request: "Request", *, has_start: bool = True) -> list[Remark]:
+def request_remarks(request: "Request", *, has_start: bool = True) -> Remarks:
     """Return remarks about data that the service cannot have for the range of a request.
 
     Parameters
@@ -49,40 +46,38 @@ def request_remarks(request: "Request", *, has_start: bool = True) -> list[Remar
         Whether the caller chose where the range begins. If not, gaps are noted without a warning.
     """
     operation, parameters, now_ms = request.operation, request.parameters, request.asked_ms
+    remarks: Remarks = {}
     if "start" not in parameters:
-        return []
+        return remarks
     end = now_ms if parameters.get("end") is None else parameters["end"]
     start = parameters.get("start") or 0
     if parameters.get("cursor"):
         start, has_start = int(parse_cursor(operation, parameters["cursor"])[0]), False
-    remarks, since = [], operation.since
-    if has_start and since and start < to_ms(since):
+    if has_start and operation.since and start < to_ms(operation.since):
         requested = f" ({to_iso(start)})" if start else ""
-        words = f"the requested start{requested} precedes the first available day ({since})"
-        remarks.append(Remark(words, start != 0))
+        first = f"the first available day ({operation.since})"
+        remarks[f"the requested start{requested} precedes {first}"] = start != 0
     if start > now_ms:
         words = f"the requested range begins at {to_iso(start)}, after the present"
-        remarks.append(Remark(f"{words} ({to_iso(now_ms)})", True))
+        remarks[f"{words} ({to_iso(now_ms)})"] = True
     elif has_start and start > end:
         words = f"the requested range ends at {to_iso(end)}, before it begins ({to_iso(start)})"
-        remarks.append(Remark(words, True))
+        remarks[words] = True
     if not request.session.source.simulated:
-        # Of known gaps, only a caller who chose a start is warned.
-        remarks += [
-            Remark(gap.words, has_start and start > 0)
-            for gap in operation.gaps
-            if start < to_ms(gap.last) + DAY and end >= to_ms(gap.first)
-        ]
+        for gap in operation.gaps:
+            if start < to_ms(gap.last) + DAY and end >= to_ms(gap.first):
+                # Of known gaps, only a caller who chose a start is warned.
+                remarks[gap.words] = has_start and start > 0
     return remarks
 
 
-def answer_remarks(request: "Request", frames: Sequence[pd.DataFrame]) -> list[Remark]:
+def answer_remarks(request: "Request", frames: Sequence[pd.DataFrame]) -> Remarks:
     """Return remarks about data that is, or may be, missing from an answer."""
     session, parameters, operation = request.session, request.parameters, request.operation
     facts = frames[0].attrs.get("toolkit", {})
     # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
     history = session.source.history
-    remarks = gap_remarks(facts) if facts.get("gaps") and not history else []
+    remarks = gap_remarks(facts) if facts.get("gaps") and not history else {}
     if operation.paging == "windows" and facts.get("first"):
         start, first, last = parameters["start"], int(facts["first"]), int(facts["last"])
         if first - start > INTERVALS[parameters["interval"]]:
@@ -90,54 +85,53 @@ def answer_remarks(request: "Request", frames: Sequence[pd.DataFrame]) -> list[R
                 f"the rows begin at {to_iso(first)}, after the requested start: nothing was traded "
                 "before, or the service does not keep older rows of this interval"
             )
-            remarks.append(Remark(words, start != 0 and first - start > (last - start) / 10))
+            remarks[words] = start != 0 and first - start > (last - start) / 10
     if operation.paging == "none" and (cut := cut_facts(operation, len(frames[0]))):
-        remarks.append(Remark(cut["why"], True))
+        remarks[cut["why"]] = True
     if operation.tables[0].record is Fill and not session.source.simulated:
         has_user = "user" in frames[0].columns
         counts = frames[0]["user"].value_counts().tolist() if has_user else [len(frames[0])]
         most = max(counts, default=0)
         words = "some fills may be missing: the fills of some very active accounts are not complete"
         is_active = most >= _VERY_ACTIVE
-        words += f"; one account has {most:,} fills here" if is_active else ""
-        remarks.append(Remark(words, is_active))
+        remarks[words + (f"; one account has {most:,} fills here" if is_active else "")] = is_active
     if history:
-        remarks.append(Remark(history, False))
+        remarks[history] = False
     if covered := facts.get("covered"):
         until_ms = to_ms(covered[-1][1])
-        remarks += coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
+        remarks |= coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
     is_empty = not any(len(frame) for frame in frames)
     if parameters.get("dex"):
         lists_markets = operation.parameters[:1] == (DEX,) and len(operation.tables) == 1
         world = session.world if isinstance(session.world, Mapping) else {}
-        remarks += dex_remarks(parameters["dex"], world, is_empty, lists_markets=lists_markets)
-    return remarks + (_empty_remarks(request) if is_empty else [])
+        remarks |= dex_remarks(parameters["dex"], world, is_empty, lists_markets=lists_markets)
+    return remarks | (_empty_remarks(request) if is_empty else {})
 
 
-def gap_remarks(facts: Mapping[str, Any]) -> list[Remark]:
+def gap_remarks(facts: Mapping[str, Any]) -> Remarks:
     """Return a remark if the provenance of rows has places where some may be missing or repeated.
 
     Examples
     --------
-    >>> gap_remarks({"gaps": ["BTC at noon came twice", "ETH at noon came twice"]})[0].words
-    'rows may be missing or repeated: BTC at noon came twice; and 1 more, under gaps in provenance'
+    >>> gap_remarks({"gaps": ["BTC came twice", "ETH came twice"]})
+    {'rows may be missing or repeated: BTC came twice; and 1 more, under gaps in provenance': True}
     """
     if not (gaps := facts.get("gaps")):
-        return []
+        return {}
     more = f"; and {len(gaps) - 1} more, under gaps in provenance" if len(gaps) > 1 else ""
-    return [Remark(f"rows may be missing or repeated: {gaps[0]}{more}", True)]
+    return {f"rows may be missing or repeated: {gaps[0]}{more}": True}
 
 
-def _empty_remarks(request: "Request") -> list[Remark]:
+def _empty_remarks(request: "Request") -> Remarks:
     """Return remarks about an answer without rows."""
     operation, parameters, asked_ms = request.operation, request.parameters, request.asked_ms
-    remarks = []
+    remarks: Remarks = {}
     if own := _OWN_ROWS.get(operation.type):
         words = "no rows came of users of this builder; if the address is an account, "
-        remarks.append(Remark(f"{words}{own} has its rows", False))
+        remarks[f"{words}{own} has its rows"] = False
     if operation.type == "fundingHistory" and not is_perp_coin(parameters["coin"]):
         words = f"no rows came: {parameters['coin']} is no perp, and only perps have funding"
-        remarks.append(Remark(words, True))
+        remarks[words] = True
     service_ms, start = request.session.source.stated_now_ms(), parameters.get("start") or 0
     is_away = service_ms is not None and abs(service_ms - asked_ms) > DAY
     if service_ms is not None and is_away and (request.is_aged or service_ms < start <= asked_ms):
@@ -146,18 +140,18 @@ def _empty_remarks(request: "Request") -> list[Remark]:
             f"present is {to_iso(service_ms)}. Pass dates before it. Or repeat the call: an age "
             "then counts from the service's present (unless now_ms of the session is set)"
         )
-        remarks.append(Remark(words, True))
+        remarks[words] = True
     if request.ends_on_date:
         day = to_iso(parameters["end"])[:10]
         words = (
             f"no rows came, and the range ends where {day} begins: a date means 00:00 UTC. Pass "
             f"the next day as the end to include {day}"
         )
-        remarks.append(Remark(words, True))
+        remarks[words] = True
     return remarks
 
 
-def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Remark]:
+def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> Remarks:
     """Return a remark if an archive has a history only up to a time before its present.
 
     Parameters
@@ -170,18 +164,18 @@ def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Rem
         The present of the archive.
     """
     if until_ms >= (now_ms if end_ms is None else min(now_ms, end_ms)):
-        return []
+        return {}
     words = (
         f"the archive has this history up to {to_iso(until_ms)} only, and its present is "
         f"{to_iso(now_ms)}; refresh the archive to get the rows in between"
     )
     # A refresh of many histories takes minutes, so their ends differ by minutes without a gap.
-    return [Remark(words, now_ms - until_ms > HOUR)]
+    return {words: now_ms - until_ms > HOUR}
 
 
 def dex_remarks(
     dex: Any, world: Mapping[str, Any], is_empty: bool, *, lists_markets: bool = False
-) -> list[Remark]:
+) -> Remarks:
     """Return a remark if the requested dex does not exist, as far as that is known.
 
     Parameters
@@ -200,15 +194,14 @@ def dex_remarks(
     known = world.get("dexes")
     is_named = isinstance(dex, str) and canonical_dex(dex) not in ("", ALL_DEXES)
     if not is_named or not (is_empty or "seed" in world):
-        return []
+        return {}
     if known and canonical_dex(dex) not in known:
-        return [Remark(f"there is no dex {dex!r}; {suggest_names(dex, known)}", True)]
+        return {f"there is no dex {dex!r}; {suggest_names(dex, known)}": True}
     if not known and is_empty:
-        return [Remark(f"no rows came; the service may not know the dex {dex!r}", lists_markets)]
-    return []
+        return {f"no rows came; the service may not know the dex {dex!r}": lists_markets}
+    return {}
 
 
-def join_remarks(remarks: Sequence[Remark]) -> tuple[str, str]:
+def join_remarks(remarks: Mapping[str, bool]) -> tuple[str, str]:
     """Return the words of all remarks, and the words of those that warn."""
-    warnings = (remark.words for remark in remarks if remark.warns)
-    return "; ".join(remark.words for remark in remarks), "; ".join(warnings)
+    return "; ".join(remarks), "; ".join(words for words, warns in remarks.items() if warns)
