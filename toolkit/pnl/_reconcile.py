@@ -307,16 +307,19 @@ def _broken_coins(
             rows.append(held["szi"].rename(name).reset_index().assign(ms=ms))
     key = ["user", "coin"]
     table = pd.concat([rows[0], *(each for each in rows[1:] if len(each))], ignore_index=True)
-    table = table.sort_values([*key, "ms"], ignore_index=True)
+    # In the order of accounts, coins and times.
+    table["chain"] = table.groupby(key).ngroup()
+    table = table.sort_values(["chain", "ms"], ignore_index=True)
     # A fill without a position leaves the positions of its time unknown.
-    unknown = table[["start", "end"]].isna().all(axis="columns")
-    unknown = unknown.groupby([table[name] for name in (*key, "ms")]).transform("any")
-    table[["start", "end"]] = table[["start", "end"]].mask(unknown)
+    unknown = table["start"].isna() & table["end"].isna()
+    if unknown.any():
+        unknown = unknown.groupby([table["chain"], table["ms"]]).transform("any")
+        table[["start", "end"]] = table[["start", "end"]].mask(unknown)
     # Without a row of a position, an account had none.
     nothing, none_left = (np.nan if held is None else 0.0 for held in (begun, ended))
-    coins = table.groupby(key)
-    before = coins["end"].shift(fill_value=nothing)
-    after = coins["start"].shift(-1, fill_value=none_left)
+    chains = table.groupby("chain")
+    before = chains["end"].shift(fill_value=nothing)
+    after = chains["start"].shift(-1, fill_value=none_left)
     is_broken = _differ(before, table["start"]) | _differ(table["end"], after)
     return table.loc[is_broken, key].drop_duplicates().groupby("user")["coin"].agg(", ".join)
 

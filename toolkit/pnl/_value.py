@@ -6,22 +6,31 @@ value is known.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Floats, Ints
-from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled, name_pairs, utc_times
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare import Fills, provenance
+from toolkit.prepare.door import (
+    NO_TIME,
+    Frame,
+    Names,
+    Table,
+    as_pandas,
+    filled,
+    name_pairs,
+    utc_times,
+)
 from toolkit.prepare.fills import check_chains
-from toolkit.prepare.funding import chains_of, payment_spans
-from toolkit.prepare.groups import split_groups
-from toolkit.prepare.ledger import COLLATERAL, own_ledger, read_kept
+from toolkit.prepare.funding import CoveredPeriod, Payments, chains_of, read_payments
+from toolkit.prepare.groups import ratio, split_groups, sum_groups
+from toolkit.prepare.ledger import COLLATERAL, Movements, own_ledger, read_kept
 from toolkit.prepare.money import Prices, is_perp
 from toolkit.prepare.prices import PriceHistory, make_history, read_prices
-from toolkit.prepare.provenance import finish, frame_provenance, is_owned
 from toolkit.prepare.roles import is_off_book
 from toolkit.prepare.states import PORTFOLIO_MARGIN, UNIFIED, spot_backed_users
 from toolkit.prepare.steps import POSITION_COLUMNS
@@ -34,7 +43,6 @@ _LACKING: Final = 0.1  # share of an account's cash that its rows may lack, such
 _EXACT: Final = 500 * LAST_DIGIT  # a smaller payment does not state its price to 0.1 %
 _DUST: Final = 1.0  # USD; a smaller balance of a token keeps its last price
 _NOTHING: Final = 1e-7  # of a token: rounding of balances
-_FOREVER: Final = 1 << 42
 _UNKNOWN: Final = "the value at the beginning is not known. Pass accounts= or start="
 _SILENT: Final = "no price within an hour: "
 _UNUSED: Final = (
@@ -43,38 +51,27 @@ _UNUSED: Final = (
 )
 _BATCH: Final = 10 * SECOND  # the states of all dexes in one answer
 _NEEDED: Final = (*(name for name in POSITION_COLUMNS if name != "closed_pnl"), "fee")
+_COLUMNS: Final = ("time", "value", "flows", "kept", "unmarked", "part", "reason")
+_REASONS: Final = ("", "a funding payment has no amount", "a ledger row has no known amount")
+_EVENT: Final[Mapping[str, Any]] = {
+    "owner": 0, "ms": 0, "asset": 0, "start": np.nan, "end": np.nan, "px": np.nan, "why": 0,
+    "enters": False, **dict.fromkeys(("usd", "kept", "flow", "move", "stake", "came"), 0.0),
+}  # fmt: skip
+"""Columns of events, and their values if an event does not state them."""
 
+Events = Mapping[str, npt.NDArray[Any]]
+"""What happened, in the order of time; ledger rows are first in their millisecond.
 
-Changes = tuple[Ints, Floats]
-"""Times and amounts."""
-
-_NO_CHANGES: Final[Changes] = (np.zeros(0, dtype=np.int64), np.zeros(0))
-
-
-class _Holding(NamedTuple):
-    """A position, or a balance of a token, of one account.
-
-    - ``coins``: the names under which its price is known
-    - ``before``: the size before the rows begin
-    - ``ms``, ``size``: the times at which it changes, ascending, and the size from then on
-    - ``price``: USD for one unit of the token in which prices are quoted; the price of a token that
-      has no names
-    - ``came``: what of it came from outside
-    - ``is_kept``: whether it is staked or lent, outside of what recorded values contain
-    """
-
-    coins: Sequence[str]
-    before: float
-    ms: Ints
-    size: Floats
-    price: float = 1.0
-    came: Changes = _NO_CHANGES
-    is_kept: bool = False
-
-    def at(self, times: Ints) -> Floats:
-        """Return the size at some times."""
-        place = np.searchsorted(self.ms, times, side="right")
-        return np.append(self.before, self.size)[place]
+- ``owner``: the place of the account among the users
+- ``ms``: the time
+- ``usd``, ``kept``, ``flow``: USD that was paid and received, that went to vaults or was lent, and
+  that came from outside
+- ``asset``: the number of the coin of a perp, or of ``<token>/USDC``; 0 is none
+- ``start``, ``end``, ``px``: its size before and after a fill or payment, and the price of a fill
+- ``move``, ``stake``, ``came``: tokens into the wallet, into staking or lending, from outside
+- ``why``: why the sum of all rows is not known from then on, as a number of `_REASONS`
+- ``enters``: whether a ledger row brings money in, and may be the first row of all
+"""
 
 
 def value(
@@ -102,7 +99,7 @@ def value(
     marks : DataFrame, optional
         Prices over time: ``coin, time, px``, asset contexts, candles (at their end), or the result
         of `tk.funding.implied_oracle`. Further marks are the oracle price inside each funding
-        payment, usdc / (-szi * rate * n), and the fills that met on a book. The latest one counts,
+        payment, usdc / (-szi * rate), and the fills that met on a book. The latest one counts,
         for at most an hour.
     accounts : DataFrame or (accounts, positions), optional
         Recorded values: ``user, account_value`` and ``time`` of one or more moments, as
@@ -168,260 +165,317 @@ def value(
     """
     fills = prepare.fills(fills, account, prices, meta)
     check_chains(fills, _NEEDED, warns=False)
-    history = _History(fills, funding, ledger, account)
-    values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
-    recorded = None if values is None else _read_values(values, positions)
-    sources = [] if marks is None else [read_prices(marks)]
-    if positions is not None:
-        held = Table(positions, "positions")
-        px = _divide(held.number("position_value"), held.number("szi"))
-        sources.append(make_history("positions", held.text("coin"), held.ms(), np.abs(px)))
-    last = max((source.last_ms() for source in sources), default=0)
-    sources += history.marks()
     has_users, users = fills.table.has("user"), [*fills.owners.names]
     if has_users:
         named = fills.table.text("user").present(blank=True)
         users = list(dict.fromkeys([*sorted(filter(None, named)), *users, *[""] * ("" in named)]))
-    curves = []
-    for user in users or [""]:
+    users = users or [""]
+    paid = moves = None
+    if funding is not None:
+        paid = read_payments(fills, funding, CoveredPeriod(), named=len(users) > 1)
+    if ledger is not None:
+        moves = own_ledger(Table(ledger, "ledger"), account, fills.owners, named=len(users) > 1)
+    values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
+    recorded = pd.DataFrame({"user": [], "whole": []})
+    if values is not None:
+        recorded = _read_values(values, positions)
+    chosen, anchors = list[Part](), list[dict[int, tuple[float, bool]]]()
+    for user in users:
+        known = recorded[recorded["user"] == user] if user else recorded
+        is_bare = len(known) > 0 and not known["whole"].any()
+        chosen.append(part or ("perp account" if is_bare else "account"))
         begun = start.get(user) if isinstance(start, Mapping) else start
-        anchors: dict[int | None, float] = {} if begun is None else {None: float(begun)}
-        chosen, bare = part, list[int]()
-        if recorded is not None:
-            known = recorded[recorded["user"] == user] if user else recorded
-            if len(known) and not known["whole"].any():
-                chosen = chosen or "perp account"
-            fits = known[known["whole"] == (chosen != "perp account")]
-            anchors |= dict(zip(fits["ms"].tolist(), fits["value"].tolist(), strict=True))
-            bare = known.loc[known["lacks_tokens"], "ms"].tolist()
-        chosen = chosen or "account"
-        rows = _Rows(history, user, whole=chosen == "account")
-        curve = _value_rows(rows, sources, anchors, bare, last)
-        curves.append(pd.DataFrame({"user": user, **curve, "part": chosen}))
+        anchors.append({} if begun is None else {NO_TIME: (float(begun), False)})
+        fits = known[known["whole"] == (chosen[-1] == "account")].to_dict("records")
+        anchors[-1] |= {row["ms"]: (row["value"], row["lacks_tokens"]) for row in fits}
+    whole = np.array([each == "account" for each in chosen])
+    # The token of each market; its own name if no fill states it.
+    coins, in_base = fills.table.text("coin"), fills.money.in_base
+    bases = {coin: coin.partition("/")[0] or coin for coin in coins.values}
+    bases |= name_pairs(coins.take(in_base), fills.tokens.take(in_base))[1]
+    events, assets = _read_events(fills, paid, moves, users, whole, bases)
+    sources = [] if marks is None else [read_prices(marks)]
+    if positions is not None:
+        held = Table(positions, "positions")
+        px = ratio(*(np.abs(held.number(name)) for name in ("position_value", "szi")))
+        sources.append(make_history("positions", held.text("coin"), held.ms(), px))
+    last = max((source.last_ms() for source in sources), default=0)
+    sources += _own_marks(fills, paid, moves)
+    curves = []
+    groups = split_groups(events["owner"], len(users))
+    for user, rows, known_at, counted in zip(users, groups, anchors, chosen, strict=True):
+        own = {name: column[rows] for name, column in events.items()}
+        curve = _value_account(fills, bases, own, assets, sources, known_at, last)
+        curves.append(pd.DataFrame({"user": user, **curve, "part": counted}))
     made = pd.concat(curves, ignore_index=True)
-    order = ["time", "value", "flows", "kept", "unmarked", "part", "reason"]
     made = made.astype({"user": "str", "part": "str", "reason": "str"})
-    made = made[["user", *order] if has_users else order]
+    made = made[["user"] * has_users + [*_COLUMNS]]
     inputs = {
-        "fills": fills.table.frame, "funding": history.paid and history.paid.frame,
-        "ledger": history.moved and history.moved.frame, "marks": marks, "accounts": values,
+        "fills": fills.table.frame, "funding": paid and paid.table.frame,
+        "ledger": moves and moves.table.frame, "marks": marks, "accounts": values,
     }  # fmt: skip
-    return finish(made, inputs, helper="pnl.value")
+    return provenance.finish(made, inputs, helper="pnl.value")
 
 
-class _History:
-    """The rows of all accounts.
+def _read_events(
+    fills: Fills,
+    paid: Payments | None,
+    moves: Movements | None,
+    users: list[str],
+    whole: Flags,
+    bases: Mapping[str, str],
+) -> tuple[Events, list[str]]:
+    """Return what happened to accounts: ledger rows, fills and payments; and the assets.
 
-    - ``cash``, ``start``, ``end``: by step the cash in USD, and the sizes around it
-    - ``bases``: the token of each spot or outcome market; its own name if no fill states it
-    - ``payments``, ``owners``: the funding rows and the ledger rows of each account
+    - ``whole``: by account, whether it counts with its spot wallet
+    - ``bases``: the token of each market
     """
 
-    def __init__(
-        self, fills: Fills, funding: Frame | None, ledger: Frame | None, account: str | None
-    ) -> None:
-        self.fills = fills
-        steps, money, coins = fills.steps, fills.money, fills.table.text("coin")
-        bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
-        self.cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
-        self.start, self.end = (units / steps.scale for units in (steps.start, steps.end))
-        self.bases = {coin: coin.partition("/")[0] or coin for coin in coins.present(blank=True)}
-        self.bases |= name_pairs(coins.take(money.in_base), fills.tokens.take(money.in_base))[1]
-        self.paid = None if funding is None else Table(funding, "funding")
-        self.payments: dict[str, Ints] = {}
-        if self.paid is not None and self.paid.has("user") and fills.table.has("user"):
-            self.payments = _rows_by_name(self.paid.text("user"))
-        elif self.paid is not None:
-            mine = np.flatnonzero(is_owned(self.paid, "user", fills.owners))
-            self.payments = dict.fromkeys([*steps.users, *fills.owners.names, ""], mine)
-        self.moved = None
-        if ledger is not None:
-            self.moves = own_ledger(Table(ledger, "ledger"), account)
-            self.moved, self.owners = self.moves.table, _rows_by_name(self.moves.account)
-            self.kept, self.outside = read_kept(self.moves)
+    def owners(names: Names) -> Ints:
+        """Return the account of each row; if there is only one, all rows are of it."""
+        return names.among(Names(names.codes, users)) if len(users) > 1 else names.codes * 0
 
-    def marks(self) -> list[PriceHistory]:
-        """Return the prices of fills, of funding payments and of ledger rows."""
-        fills, paid = self.fills, self.paid
-        table, coins = fills.table, fills.table.text("coin")
-        rows = np.flatnonzero(~is_off_book(table))
-        px = table.number("px") * np.where(coins.facts(is_perp), 1.0, fills.money.price)
-        ms, sz = table.ms()[rows], table.number("sz")[rows]
-        found = [make_history("fills", coins.take(rows), ms, px[rows], sz)]
-        if paid is not None and all(map(paid.has, ("szi", "funding_rate"))):
-            usdc, size = paid.number("usdc"), paid.number("szi")
-            count = np.fmax(paid.number("n_samples", 1.0), 1.0)
-            px = _divide(-usdc, size * paid.number("funding_rate") * count)
-            is_exact = (np.abs(usdc) >= _EXACT * count) & (px > 0)
-            # A row that sums payments states a price if the fills show one position for all.
-            hours, chain = payment_spans(paid), chains_of(paid, fills.steps)
-            for row in np.flatnonzero(is_exact & (hours > 1)).tolist():
-                at = fills.steps.chain == chain[row]
-                times, end = fills.steps.ms[at], paid.ms()[row]
-                place = np.searchsorted(times, end) - 1
-                is_still = place >= 0 and times[place] < end - hours[row] * HOUR
-                is_exact[row] = is_still and np.isclose(self.end[at][place], size[row])
-            # The oracle price is that of the full hour; the row is some milliseconds later.
-            hour = paid.ms() // HOUR * HOUR
-            px = np.where(is_exact, px, np.nan)
-            found.append(make_history("funding", paid.text("coin"), hour, px))
-        if self.moved is not None:
-            px = _divide(*(self.moved.number(n, np.nan) for n in ("usdc_value", "amount")))
-            names = self.moves.token.renamed("{}/USDC".format)
-            px = np.where(px >= 0, px, np.nan)
-            found.append(make_history("ledger", names, self.moved.ms(), px))
-        return found
+    numbers = {"": 0}
+
+    def number(asset: str) -> int:
+        return numbers.setdefault(asset, len(numbers))
+
+    def price(token: str) -> float:
+        return fills.prices.get(token.upper(), 1.0)
+
+    def asset(coin: str) -> str:
+        """Return the coin of a perp, the name of a token, or "" if it counts at par, as cash."""
+        base = bases[coin]
+        return coin if is_perp(coin) else "" if base in COLLATERAL else f"{base}/USDC"
+
+    steps, money, coins = fills.steps, fills.money, Names(fills.steps.coin, fills.steps.coins)
+    start, end = (units / steps.scale for units in (steps.start, steps.end))
+    bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
+    usd = -bought * money.volume[steps.rows] - money.fee[steps.rows]
+    in_usd = coins.facts(lambda coin: 0.0 if asset(coin) else price(bases[coin]))
+    usd += (end - start) * steps.spot * in_usd
+    owner = owners(Names(steps.user, steps.users))
+    traded = {
+        "owner": owner, "ms": steps.ms, "usd": usd, "start": start, "end": end,
+        "asset": coins.facts(lambda coin: number(asset(coin))),
+        "px": fills.table.number("px")[steps.rows],
+    }  # fmt: skip
+    kept = whole[owner] | ~steps.spot
+    parts: list[Events] = [{name: column[kept] for name, column in traded.items()}]
+    if paid is not None:
+        rows, table = np.flatnonzero(paid.mine), paid.table
+        usd, coins = paid.usd[rows], table.text("coin").take(rows)
+        # Positions that no fill shows.
+        size = np.where(chains_of(table, steps) < 0, table.number("szi", np.nan), np.nan)[rows]
+        parts.append({
+            "owner": owners(table.text("user", blank=True).take(rows)), "usd": filled(usd),
+            "ms": table.known_ms()[rows], "start": size, "end": size,
+            "asset": np.where(np.isnan(size), 0, coins.facts(number)), "why": np.isnan(usd) * 1,
+        })  # fmt: skip
+    if moves is not None:
+        table, token, means = moves.table, moves.token, moves.means
+        owner, ms = owners(moves.account), table.known_ms()
+        is_whole, spot = whole[owner], moves.spot * whole[owner]
+        lost = np.isnan(moves.perp + spot)
+        perp, spot, kept, outside = map(filled, (moves.perp, spot, *read_kept(moves)))
+        in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
+        in_usd = token.facts(price) * is_cash
+        usd = perp + spot * in_usd - moves.cash_fee * is_whole
+        at_par = np.where(in_vault, 1.0, in_usd * is_whole)
+        flow = np.where(means == "outside", usd, outside * at_par)
+        flow += np.where(~is_whole & (means == "inside"), perp, 0.0)
+        is_asset = is_whole & ~in_vault & ~is_cash
+        asked = provenance.frame_provenance(table.frame).get("parameters", {})
+        begin = asked.get("start") if isinstance(asked, Mapping) else None
+        is_first = ms - begin >= DAY if isinstance(begin, int) and begin else True
+        parts.append({
+            "owner": owner, "ms": ms, "usd": usd, "kept": kept * at_par, "flow": flow,
+            "asset": is_asset * token.facts(lambda name: number(f"{name}/USDC")), "move": spot,
+            "stake": kept, "came": np.where(means == "outside", spot, outside),
+            "why": lost * 2, "enters": is_first & ((flow > 0) | (is_asset & (spot > 0))),
+        })  # fmt: skip
+    events = {
+        name: np.concatenate(
+            [np.broadcast_to(part.get(name, default), part["ms"].shape) for part in parts[::-1]]
+        )
+        for name, default in _EVENT.items()
+    }
+    order = np.argsort(events["ms"], kind="stable")
+    return {name: column[order] for name, column in events.items()}, list(numbers)
 
 
-class _Rows:
-    """What happened to one account, or to its perps alone.
+def _follow_assets(events: Events, assets: Sequence[str]) -> tuple[list[tuple[Any, ...]], bool]:
+    """Return the holdings of an account, and whether it had any before.
 
-    - ``cash``, ``kept``, ``flows``: USD that was paid and received, that is in vaults or lent, and
-      that came from outside
-    - ``held``: its positions and balances
-    - ``breaks``: time -> why the sum of all rows is not known from then on
+    A holding is its asset, the times of its events, the sizes in the account and elsewhere (before
+    all events and after each one), and the tokens that came from outside. Fills and payments state
+    the size. What came or left beside them and the ledger is from outside, or a fill is missing:
+    then ``why`` becomes the number of the asset beyond `_REASONS`.
+    """
+    held, is_old = list[tuple[Any, ...]](), False
+    groups = zip(assets, split_groups(events["asset"], len(assets)), strict=True)
+    for asset, rows in sorted(groups, key=lambda group: "/" in group[0]):  # perps first
+        if not asset or not len(rows):
+            continue
+        ms, start, end, px, move, stake, came = (
+            events[name][rows] for name in ("ms", "start", "end", "px", "move", "stake", "came")
+        )
+        moved, stated, is_token = move.cumsum(), ~np.isnan(start), "/" in asset
+        begun = np.append((start - moved)[stated], 0.0)[:1]
+        base = np.append(begun, (end - moved)[stated])[np.append(0, stated.cumsum())]
+        gap = np.where(stated, start - moved - base[:-1], 0.0)
+        gap[np.abs(gap) < _NOTHING] = 0.0
+        size = base + np.append(0.0, moved)
+        size[np.abs(size) < _NOTHING] = 0.0
+        if is_token:
+            came = came + gap
+            is_old |= abs(begun[0]) * np.append(px[~np.isnan(px)], 1.0)[0] > _DUST
+        else:
+            events["why"][rows[gap != 0]] = len(_REASONS) + assets.index(asset)
+            is_old |= begun[0] != 0
+        held.append((asset, ms, size, np.append(0.0, stake.cumsum()), came))
+    return held, is_old
+
+
+def _value_account(
+    fills: Fills,
+    bases: Mapping[str, str],
+    events: Events,
+    assets: Sequence[str],
+    sources: Sequence[PriceHistory],
+    anchors: Mapping[int, tuple[float, bool]],
+    last: int,
+) -> dict[str, Any]:
+    """Return the columns of one account.
+
+    - ``events``: as `_read_events` returns them
+    - ``anchors``: time -> a known value, and whether it lacks the tokens of the wallet
+    - ``last``: the time of the last given price
+    """
+    held, is_old = _follow_assets(events, assets)
+    ms, why = events["ms"], events["why"]
+    dated = np.array([time for time in anchors if time != NO_TIME], dtype=np.int64)
+    times = look = np.append(ms, dated)
+    if len(times):
+        is_open = any(size[-1] or stake[-1] for _, _, size, stake, _ in held)
+        first, end = int(times.min()), max(int(times.max()), last * is_open)
+        hours = np.arange(first // HOUR * HOUR + HOUR, end + 1, HOUR)
+        times = np.append(first - 1, np.unique(np.append(times, hours)))
+        look = np.append(first, times[1:])
+    count, place = len(times), np.searchsorted(times, ms)
+    total, away, came = (sum_groups(place, events[n], count) for n in ("usd", "kept", "flow"))
+    total, away, tokens = total.cumsum(), away.cumsum(), np.zeros(count)
+    unmarked, lacks = np.zeros(count, dtype=np.int64), np.full(count, "", dtype=object)
+    is_flat = np.ones(count, dtype=bool)
+    for asset, changed, sizes, stakes, arrivals in held:
+        coins, price, token = [asset], fills.collateral_price(asset), asset.removesuffix("/USDC")
+        is_token = token != asset
+        if is_token and token.upper() in fills.prices:
+            coins, price = [], fills.prices[token.upper()]
+        elif is_token:
+            coins, price = [*(coin for coin in bases if bases[coin] == token), asset], 1.0
+        at = np.searchsorted(changed, times, side="right")
+        size, stake = sizes[at], stakes[at]
+        arrived = np.bincount(np.searchsorted(times, changed), arrivals, count)
+        most, mark = np.maximum(np.abs(size), np.abs(stake)), np.ones(count)
+        if coins:
+            at = np.flatnonzero((most > 0) | (arrived != 0))
+            mark[at] = _latest_marks(sources, coins, look[at], most[at] * is_token)
+        for units, sums in ((size, total), (stake, away)):
+            sums += np.where(units != 0, units * mark * price, 0.0)
+            missing = (units != 0) & np.isnan(mark)
+            unmarked += missing
+            before = np.where(lacks[missing] == "", _SILENT, lacks[missing] + ", ")
+            lacks[missing] = before + "".join(coins[:1])
+        tokens += np.where(size != 0, size * mark * price, 0.0) * is_token
+        came += np.where(arrived != 0, arrived * mark * price, 0.0)
+        is_flat &= most == 0
+    since, which = np.unique(ms[why > 0], return_index=True)
+    part = np.searchsorted(since, times, side="right")
+    stated = np.full(count, np.nan)
+    for time, (known, lacks_tokens) in anchors.items():
+        moment = slice(start := np.searchsorted(times, time), start + 1)
+        stated[moment] = known + tokens[moment] * lacks_tokens
+    is_empty = not is_old and events["enters"][:1].any()
+    opening = _opening(stated, total, part, is_flat, is_empty=bool(is_empty))
+    texts = [*_REASONS, *(f"fills of {asset} are missing" for asset in assets)]
+    reasons = np.array(texts, dtype=object)[np.append(0, why[why > 0][which])]
+    reasons[0] = _UNUSED if anchors else _UNKNOWN
+    return {
+        "time": utc_times(times),
+        "value": total + away + opening,
+        "flows": came,
+        "kept": away,
+        "unmarked": unmarked,
+        "reason": np.where(unmarked > 0, lacks, np.where(np.isnan(opening), reasons[part], "")),
+    }
+
+
+def _opening(
+    stated: Floats, total: Floats, part: Ints, is_flat: Flags, *, is_empty: bool
+) -> Floats:
+    """Return what the account had before its rows, at each time; NaN if it is not known.
+
+    It follows from the last known value of the same part of the history, else from the next one.
+
     - ``is_empty``: whether nothing belonged to the account before its first row
     """
 
-    def __init__(self, history: _History, user: str, *, whole: bool) -> None:
-        self.history, self.steps, self.prices = history, history.fills.steps, history.fills.prices
-        self.cash, self.held, self.breaks = list[Changes](), list[_Holding](), dict[int, str]()
-        self.kept = self.flows = _NO_CHANGES
-        steps, usd, opened, bases = self.steps, history.cash, 0.0, history.bases
-        own = np.arange(len(steps))
-        if history.fills.table.has("user"):
-            code = steps.users.index(user) if user in steps.users else -1
-            own = own[slice(*np.searchsorted(steps.user, [code, code + 1]))]
-        own = own[whole | ~steps.spot[own]]
-        if COLLATERAL & {*bases.values()}:
-            usd = usd.copy()
-        balances: dict[str, list[Ints]] = {}
-        heads, tails = (own[end[own]].tolist() for end in (steps.first, steps.last))
-        for head, tail in zip(heads, tails, strict=True):
-            coin, each = steps.coins[steps.coin[head]], np.arange(head, tail + 1)
-            before, base = float(history.start[head]), bases[coin]
-            if not steps.spot[head]:
-                price = history.fills.collateral_price(coin)
-                perp = _Holding([coin], before, steps.ms[each], history.end[each], price)
-                self.held.append(perp)
-                gaps = steps.ms[each[steps.is_gap[each]]].tolist()
-                self.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
-                opened += abs(before)
-            elif base in COLLATERAL:  # at par, as cash
-                change = np.diff(history.end[each], prepend=before)
-                usd[each] += change * self.prices.get(base.upper(), 1.0)
-            else:
-                balances.setdefault(base, []).append(each)
-        self.cash.append((steps.ms[own], usd[own]))
-        begins = [int(steps.ms[own].min())] if len(own) else []
-        if history.paid is not None and len(mine := history.payments.get(user, own[:0])):
-            begins += [int(history.paid.known_ms()[mine].min())]
-            opened += self._add_funding(history.paid, mine)
-        entered, tokens = None, dict[str, list[Changes]]()
-        if history.moved is not None:
-            entered = self._add_ledger(history.moved, tokens, user, whole)
-        for token in dict.fromkeys([*balances, *tokens]):
-            place = np.concatenate([own[:0], *balances.get(token, [])])
-            place = place[np.argsort(steps.ms[place], kind="stable")]
-            opened += self._add_balance(token, place, tokens.get(token))
-        self.is_empty = entered is not None and not opened and entered <= min([*begins, entered])
+    def known() -> Floats:
+        before = pd.Series(stated - total).groupby(part)
+        return np.asarray(before.ffill().fillna(before.bfill()), np.float64)
 
-    def _add_funding(self, paid: Table, mine: Ints) -> float:
-        """Add payments, and positions that no fill shows; return the size of the latter."""
-        coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
-        usdc = self.history.fills.in_usd(paid.number("usdc")[mine], coins)
-        self.cash.append((ms, filled(usdc)))
-        lost = ms[np.isnan(usdc)].tolist()
-        self.breaks |= dict.fromkeys(lost, "a funding payment has no amount")
-        shown = {holding.coins[0] for holding in self.held}
-        for code in np.unique(coins.codes).tolist() if paid.has("szi") else []:
-            coin, rows = coins.values[code], np.flatnonzero(coins.codes == code)
-            rows = rows[np.argsort(ms[rows], kind="stable")]
-            size = paid.number("szi")[mine][rows]
-            if coin not in shown and not np.isnan(size[0]):
-                price = self.history.fills.collateral_price(coin)
-                self.held.append(_Holding([coin], float(size[0]), ms[rows], size, price))
-                opened += abs(float(size[0]))
-                moves = ms[rows[1:]][np.diff(size) != 0].tolist()
-                self.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")
-        return opened
-
-    def _add_ledger(
-        self, table: Table, tokens: dict[str, list[Changes]], user: str, whole: bool
-    ) -> int | None:
-        """Add cash and flows of ledger rows.
-
-        - ``tokens``: gets for each token the movements of the wallet, of what is kept elsewhere,
-          and from outside
-
-        Returns the time of the first row, if it brings money in and may be the first one of all.
-        """
-        mine = np.arange(len(table))
-        if user and any(self.history.owners):
-            mine = self.history.owners.get(user, mine[:0])
-        mine = mine[np.argsort(table.known_ms()[mine], kind="stable")]
-        moves, ms = self.history.moves, table.ms()[mine]
-        token, means, perp = moves.token.take(mine), moves.means[mine], moves.perp[mine]
-        spot = moves.spot[mine] * whole
-        lost = ms[np.isnan(perp + spot)].tolist()
-        self.breaks |= dict.fromkeys(lost, "a ledger row has no known amount")
-        amounts = (perp, spot, self.history.kept[mine], self.history.outside[mine])
-        perp, spot, kept, outside = map(filled, amounts)
-        in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
-        par = token.facts(lambda name: self.prices.get(name.upper(), 1.0)) * is_cash
-        as_usd = np.where(in_vault, 1.0, par * whole)
-        usd = perp + spot * par - moves.cash_fee[mine] * whole
-        self.cash.append((ms, usd))
-        self.kept = (ms, kept * as_usd)
-        came = np.where(means == "outside", usd, outside * as_usd)
-        self.flows = (ms, came if whole else came + np.where(means == "inside", perp, 0.0))
-        from_outside = np.where(means == "outside", spot, outside)
-        sizes = (spot, *np.where(in_vault, 0.0, [kept, from_outside]))
-        for code in np.unique(token.codes[~is_cash & (spot != 0)]).tolist():
-            rows = token.codes == code
-            tokens[token.values[code]] = [(ms[rows], size[rows]) for size in sizes]
-        if not len(ms) or not (self.flows[1][0] > 0 or (spot[0] > 0 and not is_cash[0])):
-            return None
-        asked = frame_provenance(table.frame).get("parameters", {})
-        begin = asked.get("start") if isinstance(asked, Mapping) else None
-        is_first = not isinstance(begin, int) or not begin or ms[0] - begin >= DAY
-        return int(ms[0]) if is_first else None
-
-    def _add_balance(self, token: str, place: Ints, moves: list[Changes] | None) -> float:
-        """Add the balance of a token; return what it was worth before the rows, in USD.
-
-        - ``place``: the steps of its fills, in the order of time
-        - ``moves``: as `_add_ledger` gives them
-
-        Fills state the balance. What came or left beside fills and ledger is from outside.
-        """
-        wallet, kept, came = moves or [_NO_CHANGES] * 3
-        ms, start, end = self.steps.ms[place], self.history.start[place], self.history.end[place]
-        times = np.unique(np.append(ms, wallet[0]))
-        before, gap, moved = np.zeros(1), np.zeros(len(ms)), _sum_until(wallet, ms)
-        if len(ms):
-            before = start[:1] - moved[:1]
-            gap[1:] = start[1:] - end[:-1] - np.diff(moved)
-            gap[np.abs(gap) < _NOTHING] = 0.0
-        base = np.append(before, end - moved)
-        size = base[np.searchsorted(ms, times, side="right")] + _sum_until(wallet, times)
-        size[np.abs(size) < _NOTHING] = 0.0
-        price, first = self.prices.get(token.upper()), float(before[0])
-        names = [coin for coin, base in self.history.bases.items() if base == token]
-        fixed = ([], price) if price is not None else ([*names, f"{token}/USDC"], 1.0)
-        came = _join([(ms[gap != 0], gap[gap != 0]), came])
-        self.held.append(_Holding(fixed[0], first, times, size, fixed[1], came))
-        if kept[1].any():
-            away = np.unique(kept[0])
-            sizes = _sum_until(kept, away)
-            self.held.append(_Holding(fixed[0], 0.0, away, sizes, fixed[1], is_kept=True))
-        px = self.history.fills.table.number("px")[self.steps.rows[place[:1]]]
-        worth = abs(first) * (px[0] if len(px) else 1.0)
-        return worth if worth > _DUST else 0.0
+    opening, limit = known(), _LACKING * np.abs(filled(total)).max(initial=0.0)
+    is_unused = np.isnan(opening).all()  # also if what was open has no price then
+    if is_empty and not np.abs(opening[0]) > limit:
+        # What rows lack, such as funding, is missing from when a value is stated, not before.
+        stated[0] = filled(stated[:1])[0]
+        opening = known()
+    # Nobody owes money without a position: the stated value lacks a part of the account.
+    contradicts = (total + opening)[is_flat] < -max(limit, _DUST)
+    if is_empty and (is_unused or contradicts.any()):
+        opening = np.where(part == 0, 0.0, np.nan)
+        contradicts = (total + opening)[is_flat] < -_DUST
+    return opening * np.nan if contradicts.any() else opening
 
 
-def _rows_by_name(names: Names) -> dict[str, Ints]:
-    return dict(zip(names.values, split_groups(names.codes, len(names.values)), strict=True))
+def _own_marks(fills: Fills, paid: Payments | None, moves: Movements | None) -> list[PriceHistory]:
+    """Return the prices of fills, of funding payments and of ledger rows."""
+    table, coins = fills.table, fills.table.text("coin")
+    rows = np.flatnonzero(~is_off_book(table))
+    px = table.number("px") * np.where(coins.facts(is_perp), 1.0, fills.money.price)
+    ms, sz = table.ms()[rows], table.number("sz")[rows]
+    found = [make_history("fills", coins.take(rows), ms, px[rows], sz)]
+    if paid is not None and all(map(paid.table.has, ("szi", "funding_rate"))):
+        table = paid.table
+        usdc, owed = table.number("usdc"), -table.number("szi") * table.number("funding_rate")
+        # A row that sums payments states their mean price, and none of one hour.
+        is_exact = ~(table.number("n_samples", 1.0) > 1) & (np.abs(usdc) >= _EXACT)
+        px = ratio(np.where(is_exact & (usdc * owed > 0), np.abs(usdc), np.nan), np.abs(owed))
+        # The oracle price is that of the full hour; the row is some milliseconds later.
+        found.append(make_history("funding", table.text("coin"), table.ms() // HOUR * HOUR, px))
+    if moves is not None:
+        px = ratio(*(moves.table.number(name, np.nan) for name in ("usdc_value", "amount")))
+        names = moves.token.renamed("{}/USDC".format)
+        found.append(make_history("ledger", names, moves.table.ms(), np.where(px >= 0, px, np.nan)))
+    return found
+
+
+def _latest_marks(
+    sources: Sequence[PriceHistory], coins: Sequence[str], times: Ints, tokens: Floats
+) -> Floats:
+    """Return the latest price at some times, of any source and name; the first source in a tie.
+
+    It is at most an hour old, or that of a balance that is worth little: `tokens` is its size.
+    """
+    best, age = np.full((2, len(times)), np.nan)
+    for source in sources:
+        for coin in coins:
+            px, old = source.last_at(Names(np.zeros(len(times), np.int64), [coin]), times)
+            newer = ~(old >= age) & ~np.isnan(old)
+            best, age = np.where(newer, px, best), np.where(newer, old, age)
+    is_dust = (tokens > 0) & (tokens * best < _DUST)
+    return np.where((age <= HOUR / SECOND) | is_dust, best, np.nan)
 
 
 def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
@@ -432,7 +486,7 @@ def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
     """
     is_state = "cross_account_value" in as_pandas(values, "accounts")
     table = Table(values, "accounts", "accounts" if is_state else "snapshot")
-    asked = frame_provenance(table.frame).get("asked_at")
+    asked = provenance.frame_provenance(table.frame).get("asked_at")
     is_dated = table.has("time") or not isinstance(asked, str)
     rows = pd.DataFrame(
         {
@@ -459,125 +513,3 @@ def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
     lacks = value.isna() | (is_state & (whole | ((value <= 0) & (made["notional"] > 0))))
     made = made.assign(value=value, whole=whole, lacks_tokens=made["mode"] == UNIFIED)
     return made[~lacks]
-
-
-def _divide(above: Floats, below: Floats) -> Floats:
-    """Return a quotient; NaN if the divisor is 0."""
-    quotient = np.full(len(below), np.nan)
-    return np.asarray(np.divide(above, below, where=below != 0, out=quotient))
-
-
-def _join(changes: Sequence[Changes]) -> Changes:
-    """Return several changes as one."""
-    ms, amounts = zip(_NO_CHANGES, *changes, strict=True)
-    return np.concatenate(ms), np.concatenate(amounts)
-
-
-def _sum_until(changes: Changes, times: Ints) -> Floats:
-    """Return the sum of the changes up to and including some times."""
-    order = np.argsort(changes[0], kind="stable")
-    place = np.searchsorted(changes[0][order], times, side="right")
-    return np.asarray(np.append(0.0, np.cumsum(changes[1][order]))[place])
-
-
-def _latest_marks(
-    sources: Sequence[PriceHistory], coins: Sequence[str], times: Ints, most: int
-) -> Floats:
-    """Return the latest price at some times, of any source and name; the first source in a tie."""
-    best, age = np.full((2, len(times)), np.nan)
-    for source in sources:
-        for coin in coins:
-            px, old = source.last_at(Names(np.zeros(len(times), np.int64), [coin]), times, most)
-            newer = ~(old >= age) & ~np.isnan(old)
-            best, age = np.where(newer, px, best), np.where(newer, old, age)
-    return best
-
-
-def _value_rows(
-    rows: _Rows,
-    sources: Sequence[PriceHistory],
-    anchors: Mapping[int | None, float],
-    bare: Sequence[int],
-    last: int,
-) -> dict[str, object]:
-    """Return the columns of one account.
-
-    - ``anchors``: known values by time; None is the time before the first row
-    - ``bare``: the times of those without the wallet's tokens
-    - ``last``: the time of the last given price
-    """
-    cash = _join(rows.cash)
-    dated = np.array([ms for ms in (*anchors, *rows.breaks) if ms is not None], np.int64)
-    events = np.concatenate([cash[0], *(holding.ms for holding in rows.held), dated])
-    if not len(events):
-        empty = np.zeros(0)
-        return {
-            "time": utc_times(empty), **dict.fromkeys(("value", "flows", "kept"), empty),
-            "unmarked": empty.astype(np.int64), "reason": empty.astype(str),
-        }  # fmt: skip
-    is_open = any(holding.at(events.max(keepdims=True))[0] for holding in rows.held)
-    first, end = int(events.min()), max(int(events.max()), last * is_open)
-    times = np.unique(np.append(events, np.arange(first // HOUR * HOUR + HOUR, end + 1, HOUR)))
-    times, look = np.append(first - 1, times), np.append(first, times)
-    total, away, came = _sum_until(cash, times), _sum_until(rows.kept, times), np.zeros(len(times))
-    np.add.at(came, np.searchsorted(times, rows.flows[0]), rows.flows[1])
-    unmarked, tokens = np.zeros(len(times), dtype=np.int64), np.zeros(len(times))
-    lacks, is_flat = np.full(len(times), "", dtype=object), np.ones(len(times), dtype=bool)
-    for holding in rows.held:
-        size, arrived = holding.at(times), np.zeros(len(times))
-        np.add.at(arrived, np.searchsorted(times, holding.came[0]), holding.came[1])
-        at = np.flatnonzero((size != 0) | (arrived != 0))
-        mark, is_token = np.ones(len(at)), not holding.coins or "/" in holding.coins[-1]
-        if holding.coins:
-            mark = _latest_marks(sources, holding.coins, look[at], HOUR)
-            if is_token:
-                old = _latest_marks(sources, holding.coins, look[at], _FOREVER)
-                mark = np.where(np.isnan(mark) & (np.abs(size[at] * old) < _DUST), old, mark)
-        worth, held = mark * holding.price, size[at] != 0
-        usd = np.where(held, size[at] * worth, 0.0)
-        (away if holding.is_kept else total)[at] += usd
-        tokens[at] += usd * (is_token and not holding.is_kept)
-        came[at] += np.where(arrived[at] != 0, arrived[at] * worth, 0.0)
-        is_flat[at[held]] = False
-        missing = at[held & np.isnan(mark)]
-        unmarked[missing] += 1
-        before = np.where(lacks[missing] == "", _SILENT, lacks[missing] + ", ")
-        lacks[missing] = before + "".join(holding.coins[:1])
-    since = np.array(sorted(rows.breaks), dtype=np.int64)
-    part = np.searchsorted(since, times, side="right")
-    stated = np.full(len(times), np.nan)
-    places = [0 if ms is None else int(np.searchsorted(times, ms)) for ms in anchors]
-    stated[places] = [*anchors.values()] + tokens[places] * [ms in bare for ms in anchors]
-    opening, limit = _opening(stated, total, part), _LACKING * np.abs(filled(total)).max()
-    is_unused = np.isnan(opening).all()  # also if what was open has no price then
-    if rows.is_empty and not np.abs(opening[0]) > limit:
-        # What rows lack, such as funding, is missing from when a value is stated, not before.
-        stated[0] = filled(stated[:1])[0]
-        opening = _opening(stated, total, part)
-    # Nobody owes money without a position: the stated value lacks a part of the account.
-    contradicts = (total + opening)[is_flat] < -max(limit, _DUST)
-    if rows.is_empty and (is_unused or contradicts.any()):
-        opening = np.where(part == 0, 0.0, np.nan)
-        contradicts = (total + opening)[is_flat] < -_DUST
-    if contradicts.any():
-        opening = opening * np.nan
-    why = np.array(
-        [_UNUSED if anchors else _UNKNOWN, *map(rows.breaks.get, since.tolist())], object
-    )
-    return {
-        "time": utc_times(times),
-        "value": total + away + opening,
-        "flows": came,
-        "kept": away,
-        "unmarked": unmarked,
-        "reason": np.where(unmarked > 0, lacks, np.where(np.isnan(opening), why[part], "")),
-    }
-
-
-def _opening(stated: Floats, total: Floats, part: Ints) -> Floats:
-    """Return what the account had before its rows, at each time.
-
-    It follows from the last known value of the same part of the history, else from the next one.
-    """
-    before = pd.Series(stated - total).groupby(part)
-    return np.asarray(before.ffill().fillna(before.bfill()), np.float64)
