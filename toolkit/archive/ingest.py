@@ -205,24 +205,21 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
     if isinstance(source, pd.DataFrame):
         table = pa.table({name: pa.Array.from_pandas(source[name]) for name in columns})
-        portions = iter(table.to_batches(_ROWS_AT_ONCE))
+        portions = table.to_batches(_ROWS_AT_ONCE)
     else:
         portions = pq.ParquetFile(source).iter_batches(_ROWS_AT_ONCE, columns=columns)
-    time, last, begin = Series(operation, "").keys[0], 0, next(portions, None)
-    first_ms = schemas.to_milliseconds(begin[time])[0].as_py() if begin else 0
-    writer = _page_writer(tables, operation, parameters, first_ms, origin)
-    for portion in engines.whole_groups(
-        itertools.chain([begin] if begin else [], portions), [time]
-    ):
+    writer, time, last = None, Series(operation, "").keys[0], 0
+    for portion in engines.whole_groups(portions, [time]):
         rows = row_sql.table_rows(operation, portion, origin)
         times = schemas.to_milliseconds(rows[time]).to_numpy()
+        writer = writer or _page_writer(tables, operation, parameters, int(times[0]), origin)
         if times[0] < last or (np.diff(times) < 0).any():
             raise ArchiveError(
                 f"{writer.series.name}: the rows do not ascend in time. Sort them by time"
             )
         last = writer.until = int(times[-1])
         writer.append_part(rows)
-    return writer.log_ranges()
+    return (writer or _page_writer(tables, operation, parameters, 0, origin)).log_ranges()
 
 
 def ingest_bulk(
