@@ -23,14 +23,7 @@ from toolkit.errors import MissingExtra
 
 DISTRIBUTION: Final = "exchange-toolkit"
 
-_BROWSERS: Final = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "msedge",
-)
+_BROWSERS: Final = "chromium chromium-browser google-chrome google-chrome-stable chrome msedge"
 
 EXTRAS: Final = {
     "analysis": "estimates with intervals: slippage fits, markouts, performance, fill times",
@@ -104,7 +97,7 @@ def notebook_folder() -> Path:
 
 def find_browser() -> str | None:
     """Return the path of a browser that prints PDF, if this machine has one."""
-    return next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return next(filter(None, map(shutil.which, _BROWSERS.split())), None)
 
 
 def find_shadow(folder: Path) -> Path | None:

@@ -281,17 +281,10 @@ class FaultyTransport(httpx.BaseTransport):
 
     def _ask(self, request: httpx.Request, body: Body) -> httpx.Response:
         """Send another body in the place of a request; the answer is not compressed."""
-        headers = {
-            name: value
-            for name, value in request.headers.items()
-            if name.lower() not in ("content-length", "accept-encoding")
-        }
+        headers = {**request.headers, "accept-encoding": "identity"}
+        del headers["content-length"]
         sent = httpx.Request(
-            request.method,
-            request.url,
-            headers=headers | {"accept-encoding": "identity"},
-            content=json.dumps(body).encode(),
-            extensions=request.extensions,
+            request.method, request.url, headers=headers, json=body, extensions=request.extensions
         )
         answer = self._inner.handle_request(sent)
         return _streamed(answer, [b"".join(answer.iter_raw())])
@@ -310,16 +303,10 @@ class _SessionTransport(httpx.BaseTransport):
         self._client = session.client
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        sent = self._client.build_request(
-            request.method,
-            request.url.path,
-            headers={
-                name: value
-                for name, value in request.headers.items()
-                if name.lower() not in ("host", "authorization", "content-length")
-            },
-            content=request.read(),
-        )
+        dropped = ("host", "authorization", "content-length")
+        headers = {name: value for name, value in request.headers.items() if name not in dropped}
+        url, content = request.url.path, request.read()
+        sent = self._client.build_request(request.method, url, headers=headers, content=content)
         answer = self._client.send(sent, stream=True)
         return httpx.Response(answer.status_code, headers=answer.headers, stream=answer.stream)
 

@@ -18,8 +18,7 @@ A service that serves an archive also states how complete the answer is:
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from toolkit.completeness.covered_ranges import TimeRange
@@ -40,8 +39,7 @@ _TIME: Final = re.compile(r"\d{1,15}", re.ASCII)  # milliseconds; thirty thousan
 _RANGE: Final = re.compile(r"(-?\d{1,13}),(-?\d{1,13})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Completeness:
+class Completeness(NamedTuple):
     """What a service states about the completeness of an answer.
 
     Attributes
@@ -102,8 +100,7 @@ def read_completeness(headers: Mapping[str, str]) -> Completeness:
     return Completeness(reason, (int(found[1]), int(found[2])) if found else None)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceStatement:
+class SourceStatement(NamedTuple):
     """What a service states about its source.
 
     Attributes

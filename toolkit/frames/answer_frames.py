@@ -149,15 +149,10 @@ def _operation_of(kind: Any) -> Operation:
             f"type, or a record, not {kind!r}"
         )
     operation = VIEWS.get(kind) or find_operation(kind)
-    if operation is None:
-        raise ValueError(
-            f"{kind!r} is not an operation that tk.frame knows. Use the answer of tk.info, or "
-            "pandas.json_normalize. tk.describe() lists the operations that have functions"
-        )
-    if not operation.tables:
+    if operation is None or not operation.tables:
         raise ValueError(
             f"tk.frame cannot make a frame of {kind!r}. Use the answer of tk.info, or "
-            "pandas.json_normalize"
+            "pandas.json_normalize. tk.describe() lists the operations that have functions"
         )
     return operation
 
