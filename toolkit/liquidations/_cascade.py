@@ -391,24 +391,22 @@ def _estimate_laws(
     days, codes = np.unique(ms // DAY, return_inverse=True)
     # Without resamples of several days there is no interval.
     how = Sampling(0.5, draws if len(days) > 1 else 0, seed)
-    a, k = np.full((2, 1 + how.draws, len(coins), 2), np.nan)
-    largest = a[0].copy()
-    for place, coin in enumerate(coins):
-        for number, column in enumerate(_DEPTHS):
-            usd = table.number(column)
-            use = names.facts(coin.__eq__) & (usd > 0) & (distance > 0)
-            if not use.any():
-                continue
-            largest[place, number] = usd[use].max()
-            # A regression of logarithms.
-            x, y = np.log(usd[use] / UNIT_USD), np.log(distance[use] / 1e4)
-            parts = (np.ones(len(x)), x, y, x * x, x * y)
-            sums = np.stack([np.bincount(codes[use], part, len(days)) for part in parts], axis=1)
-            n, sx, sy, sxx, sxy = how.sums(sums.astype(np.float64)).T
-            spread = n * sxx - sx**2
-            with np.errstate(divide="ignore", invalid="ignore"):
-                slope = np.where(spread > 1e-9 * n * sxx, (n * sxy - sx * sy) / spread, np.nan)
-                # The impact of a larger trade is never smaller.
-                k[:, place, number] = slope = np.maximum(slope, 0.0)
-                a[:, place, number] = np.exp((sy - slope * sx) / n)
-    return (a, k, largest, len(days), f"depth of {len(np.unique(ms)):,} batches")
+    place = names.facts(lambda name: coins.index(name) if name in coins else -1)
+    usd = np.stack([table.number(column) for column in _DEPTHS], axis=1)
+    rows, sides = np.nonzero((usd > 0) & ((place >= 0) & (distance > 0))[:, None])
+    group, size, shape = 2 * place[rows] + sides, usd[rows, sides], (len(coins), len(_SIDES))
+    largest = np.full(2 * len(coins), np.nan)
+    np.fmax.at(largest, group, size)
+    # A regression of logarithms, from the sums of each day, coin and side.
+    x, y = np.log(size / UNIT_USD), np.log(distance[rows] / 1e4)
+    cell, cells = codes[rows] * len(largest) + group, len(days) * len(largest)
+    parts = [np.bincount(cell, part, cells) for part in (np.ones(len(x)), x, y, x * x, x * y)]
+    added = np.stack(parts, axis=1).astype(np.float64)
+    sums = how.sums(added.reshape(len(days), 5 * len(largest)))
+    n, sx, sy, sxx, sxy = np.moveaxis(sums.reshape(-1, *shape, 5), -1, 0)
+    spread = n * sxx - sx**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.where(spread > 1e-9 * n * sxx, (n * sxy - sx * sy) / spread, np.nan)
+        k = np.maximum(slope, 0.0)  # the impact of a larger trade is never smaller
+        a = np.exp((sy - k * sx) / n)
+    return a, k, largest.reshape(shape), len(days), f"depth of {len(np.unique(ms)):,} batches"

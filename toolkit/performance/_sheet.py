@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Ints
 from toolkit.errors import MissingColumns
 from toolkit.performance import _ratios as ratios
 from toolkit.performance import _sheet_tables as tables
@@ -322,14 +321,16 @@ def _cost_figures(costs: pd.DataFrame, returns: tables.Columns) -> list[Figure]:
     shares = [("turnover", "volume", 1.0, "per year"), ("fee_drag", "fees", 1e4, "bps")]
     if "funding" in costs.columns and costs["funding"].notna().any():
         shares.append(("funding_drag", "funding", -1e4, "bps"))
-    day, begin = costs["ms"].to_numpy(), returns["ms"]
+    day, begin = costs["ms"].to_numpy(), returns["ms"][:, None]
     length = int(returns["step"][0])
+    # Whether a period, in a row, has a part of a day, in a column.
+    overlaps = (day < begin + length) & (begin < day + DAY)
     for figure, name, scale, unit in shares:
         # A period with a day of unknown costs, or without known capital, does not count.
         is_missing = costs[name].isna().to_numpy()
-        left_out = _overlap(begin, length, day[is_missing], DAY) | np.isnan(returns["capital"])
-        is_inside = _overlap(day, DAY, begin[~left_out], length)
-        kept = costs[~is_missing & is_inside & ~_overlap(day, DAY, begin[left_out], length)]
+        left_out = overlaps[:, is_missing].any(axis=1) | np.isnan(returns["capital"])
+        is_inside = overlaps[~left_out].any(axis=0) & ~overlaps[left_out].any(axis=0)
+        kept = costs[~is_missing & is_inside]
         capital = returns["capital"][~left_out]
         mean = float(capital.mean()) if len(capital) else NAN
         yearly = tables.YEAR / (mean * len(capital) * length) if mean > 0 else NAN
@@ -341,12 +342,3 @@ def _cost_figures(costs: pd.DataFrame, returns: tables.Columns) -> list[Figure]:
 def _known_sum(costs: pd.DataFrame, known: pd.Series) -> float:
     """Return the sum of known amounts; NaN if there are costs, but none is known."""
     return float(known.sum()) if len(known) or costs.empty else NAN
-
-
-def _overlap(begin: Ints, length: int, other: Ints, other_length: int) -> Flags:
-    """Return which time ranges overlap one of the others; each range of a kind is as long."""
-    other = np.sort(other)
-    # The first of the others that ends after the range begins.
-    place = np.searchsorted(other, begin - other_length, side="right")
-    following = np.append(other.astype(np.float64), np.inf)[place]
-    return np.asarray(following < begin + length)
