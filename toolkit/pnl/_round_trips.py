@@ -145,11 +145,25 @@ def round_trips(
     closed = np.where(legs.closed, steps.ms[last], NO_TIME)
     status = legs.status
     status[(status == "closed") & roles.liquidated[steps.rows[last]]] = "liquidated"
-    paid, held, facts = np.full(len(at), np.nan), np.zeros(len(at), np.int64), dict[str, int]()
+    usd, held, facts = np.full(len(at), np.nan), np.zeros(len(at), np.int64), dict[str, int]()
     funded, has_rows = held, held > 0
     if funding is not None:
-        paid, held, funded, has_rows, facts = _fund_trips(fills, legs, funding)
-    net = gross + fees + np.where(has_rows, paid, 0.0)
+        period = payments.covered_period(table)
+        paid = payments.read_payments(fills, funding, period, named=True)
+        facts["funding_outside"] = outside = int((paid.mine & ~paid.inside).sum())
+        if outside:
+            lying = count_text(outside, "row lies", "rows lie")
+            warn_caller(
+                f"funding: {lying} outside the time of the fills. Such rows do not count. "
+                "Fetch fills of the same time. tk.pnl.attribution returns the "
+                "sum of such rows as funding_outside",
+                HistoryWarning,
+            )
+        is_paid = paid.mine & paid.inside & ~np.isnan(paid.usd)
+        usd, held, funded, has_rows = trip_funding(fills, legs, paid, is_paid)
+        # Missing if the account has no rows, or if one of the hours of the trip has none.
+        usd = np.where(has_rows & (funded == held), usd, np.nan)
+    net = gross + fees + np.where(has_rows, usd, 0.0)
     is_full = legs.basis & ~np.isin(status, ("late", "broken"))
     with np.errstate(divide="ignore", invalid="ignore"):
         made = {
@@ -169,7 +183,7 @@ def round_trips(
             ),
             "gross": gross,
             "fees": fees,
-            "funding": paid,
+            "funding": usd,
             "net": net,
             "return_": np.where(is_full & legs.whole & (opened_usd > 0), net / opened_usd, np.nan),
             "forced": legs.closed & roles.forced[steps.rows[last]],
@@ -256,29 +270,6 @@ class Legs:
     def sums(self, values: Any, how: np.ufunc = np.add) -> Any:
         """Return the sum of values of legs by trip, or what another function makes of them."""
         return how.reduceat(values, self.heads) if len(self.heads) else values[:0]
-
-
-def _fund_trips(
-    fills: Fills, legs: Legs, frame: Frame
-) -> tuple[Floats, Ints, Ints, Flags, dict[str, int]]:
-    """Return what `trip_funding` does, and the number of rows outside the time of the fills.
-
-    Funding is missing if the account has no rows, or if one of the hours of the trip has none.
-    """
-    paid = payments.read_payments(fills, frame, payments.covered_period(fills.table), named=True)
-    outside = int((paid.mine & ~paid.inside).sum())
-    if outside:
-        lying = count_text(outside, "row lies", "rows lie")
-        warn_caller(
-            f"funding: {lying} outside the time of the fills. Such rows do not count. "
-            "Fetch fills of the same time. tk.pnl.attribution returns the "
-            "sum of such rows as funding_outside",
-            HistoryWarning,
-        )
-    is_paid = paid.mine & paid.inside & ~np.isnan(paid.usd)
-    usd, held, funded, has_rows = trip_funding(fills, legs, paid, is_paid)
-    usd = np.where(has_rows & (funded == held), usd, np.nan)
-    return usd, held, funded, has_rows, {"funding_outside": outside}
 
 
 def trip_funding(
