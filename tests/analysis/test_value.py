@@ -164,6 +164,17 @@ def test_tokens_count_at_prices():
     assert by_hour(fixed, 4) == [200 + 89 * 2]
 
 
+def test_collateral_that_comes_counts_once():
+    """10 USDH are bought, 100 come, 10 are bought; the last fill starts from a balance of 110."""
+    bought = (
+        ("USDH/USDC", "B", 2, 10.0, 0.0, 1.0, 0.0),
+        ("USDH/USDC", "B", 4, 10.0, 110.0, 1.0, 0.0),
+    )
+    came = {"user": OTHER, "destination": ME, "token": "USDH", "amount": 100.0, "fee": 0.0}
+    curve = value(trades(*bought), ledger=moves(DEPOSIT, ("spotTransfer", 3, came)), account=ME)
+    assert by_hour(curve, 2, 3, 4) == [500, 600, 600]
+
+
 def test_money_in_vaults_and_loans_still_belongs_to_the_account():
     """Of 600 in a vault 200 come back with a gain of 50, which the row's `basis` states."""
     vault = {"vault": OTHER}

@@ -132,9 +132,11 @@ def value(
     Raises
     ------
     MissingColumns
-        If a column or an amount of the fills is missing.
+        If a column or an amount of the fills is missing, or if fills are of several accounts and
+        funding or ledger have no column of accounts.
     ValueError
-        If the fills are of several accounts and no column names the account.
+        If the fills are of several accounts and no column names the account; if funding or ledger
+        are of several accounts and the account of the fills is not known.
 
     Notes
     -----
