@@ -147,17 +147,17 @@ def test_sortino_figure_by_hand():
 
 def test_value_at_risk_is_between_ranks():
     values = np.arange(200.0)[::-1] / 1000 - 0.1
-    figure = ratios.value_at_risk_figure(values, LEVEL)
+    figure = ratios.quantile_figure("value_at_risk", values, 0.05, "share", LEVEL)
     ranks = sorted(values)
     below = sum(comb(200, k) * 0.05**k * 0.95 ** (200 - k) for k in range(6))
     assert below >= 0.05 > below - comb(200, 5) * 0.05**5 * 0.95**195  # 5 is the 5 % quantile
     wanted = [float(np.quantile(values, 0.05)), ranks[4], ranks[15]]
     assert checked(figure, "value_at_risk", "share", "ranks", 200) == pytest.approx(wanted)
-    few = ratios.value_at_risk_figure(R, LEVEL)
+    few = ratios.quantile_figure("value_at_risk", R, 0.05, "share", LEVEL)
     assert [few.value, few.low, few.high] == missing(float(np.quantile(R, 0.05)))
-    whole = ratios.value_at_risk_figure(R, 0.98, 0.5)
+    whole = ratios.quantile_figure("middle", R, 0.5, "share", 0.98)
     assert [whole.low, whole.high] == [-0.04, 0.03]
-    half = ratios.value_at_risk_figure(R, 0.8, 0.5)
+    half = ratios.quantile_figure("middle", R, 0.5, "share", 0.8)
     assert [half.value, half.low, half.high] == pytest.approx([0.005, sorted(R)[2], sorted(R)[6]])
 
 
@@ -188,12 +188,15 @@ def test_share_and_median_by_hand():
     assert found == pytest.approx([share, middle - half, middle + half])
     assert checked(ratios.share_figure("w", 0, 0, LEVEL), "w", "share", "Wilson", 0) == missing()
     # P(X <= 1) of 9 halves is 0.0195 and P(X <= 2) 0.0898: ranks 2 and 8 cover 96 %.
-    found = checked(ratios.median_figure("mid", R, "USD", LEVEL), "mid", "USD", "ranks")
+    found = checked(ratios.quantile_figure("mid", R, 0.5, "USD", LEVEL), "mid", "USD", "ranks")
     assert found == [0.005, -0.02, 0.02]
     for level, ends in ((0.8, (-0.01, 0.015)), (0.98, (-0.04, 0.03))):
-        other = ratios.median_figure("mid", R, "USD", level)
+        other = ratios.quantile_figure("mid", R, 0.5, "USD", level)
         assert (other.low, other.high) == ends
-    few = ratios.median_figure("mid", R[:3], "USD", LEVEL)
+    few = ratios.quantile_figure("mid", R[:3], 0.5, "USD", LEVEL)
     assert [few.value, few.low, few.high] == missing(0.02)
-    assert checked(ratios.median_figure("m", NONE, "h", LEVEL), "m", "h", "ranks", 0) == missing()
+    assert (
+        checked(ratios.quantile_figure("m", NONE, 0.5, "h", LEVEL), "m", "h", "ranks", 0)
+        == missing()
+    )
     assert checked(ratios.plain_figure("f", 3, 4, "USD"), "f", "USD", "fact", 4) == missing(3.0)

@@ -205,9 +205,8 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
     """Return the size of the account of each position; NaN if it is not known."""
     on = [name for name in ("_batch", "user") if name in rows]
     if owners is None:
-        codes, accounts = number_groups(rows[on])
-        notional = np.nan_to_num(rows["position_value"].abs().to_numpy())
-        return np.bincount(codes, notional, len(accounts)).astype(np.float64)[codes]
+        accounts = rows["position_value"].abs().groupby([rows[name] for name in on])
+        return accounts.transform("sum").to_numpy()
     on = [name for name in on if name in owners]
     own, held, count = states.pair_accounts(owners, rows, on)
     # One missing value makes the value of its account missing.

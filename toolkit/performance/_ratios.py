@@ -185,21 +185,16 @@ def _per_year(
     return Figure(name, scale * ratio, low, high, n, "ratio", "AR(1)")
 
 
-def _binomial_rank(tail: float, n: int, share: float) -> int:
-    """Return the smallest number of hits whose probability, or less hits, is at least `tail`."""
+def quantile_figure(name: str, values: Floats, share: float, unit: str, level: float) -> Figure:
+    """Return a quantile; its interval lies between two ranks (exact, by the binomial law)."""
+    n, tail, low, high = len(values), (1 - level) / 2, NAN, NAN
     chances = statistics.scipy_part("special").bdtr(np.arange(n + 1), n, share)
-    return int(np.searchsorted(chances, tail))
-
-
-def value_at_risk_figure(returns: Floats, level: float, share: float = 0.05) -> Figure:
-    """Return a quantile of returns; its interval lies between two ranks, by the binomial law."""
-    n, ranks, low, high = len(returns), np.sort(returns), NAN, NAN
-    tail = (1 - level) / 2
-    lower, upper = _binomial_rank(tail, n, share), _binomial_rank(1 - tail, n, share) + 1
-    if lower >= 1 and upper <= n:
-        low, high = float(ranks[lower - 1]), float(ranks[upper - 1])
-    value = float(np.quantile(returns, share)) if n else NAN
-    return Figure("value_at_risk", value, low, high, n, "share", "ranks")
+    # The smallest number of values below, whose probability, or that of fewer, is at least a tail.
+    lower, upper = np.searchsorted(chances, [tail, 1 - tail]).tolist()
+    if lower >= 1 and upper < n:
+        low, high = np.sort(values)[[lower - 1, upper]].tolist()
+    value = float(np.quantile(values, share)) if n else NAN
+    return Figure(name, value, low, high, n, unit, "ranks")
 
 
 def expected_shortfall_figure(returns: Floats, how: Sampling, share: float = 0.05) -> Figure:
@@ -225,17 +220,6 @@ def share_figure(name: str, hits: int, n: int, level: float) -> Figure:
     share = hits / n if n else NAN
     low, high = statistics.wilson_interval(share, n or 1, statistics.normal(level))
     return Figure(name, share, low, high, n, "share", "Wilson")
-
-
-def median_figure(name: str, values: Floats, unit: str, level: float) -> Figure:
-    """Return a median with the interval between two ranks (exact, by the binomial law)."""
-    n = len(values)
-    if not n:
-        return Figure(name, NAN, NAN, NAN, 0, unit, "ranks")
-    ranks = np.sort(values)
-    below = _binomial_rank((1 - level) / 2, n, 0.5)  # 1-based rank of the lower end
-    low, high = (ranks[below - 1], ranks[n - below]) if below else (NAN, NAN)
-    return Figure(name, float(np.median(values)), float(low), float(high), n, unit, "ranks")
 
 
 def gain_figures(values: Floats, level: float) -> list[Figure]:

@@ -257,7 +257,7 @@ def _return_figures(rows: tables.Columns, risk_free: float, how: Sampling) -> li
         plain_figure("max_drawdown", fall, n, "share"),
         plain_figure("drawdown_periods", longest / usual, n, "periods"),
         plain_figure("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
-        ratios.value_at_risk_figure(values, how.level),
+        ratios.quantile_figure("value_at_risk", values, 0.05, "share", how.level),
         ratios.expected_shortfall_figure(values, how),
         plain_figure("best", every.max(), n, "share"),
         plain_figure("worst", every.min(), n, "share"),

@@ -257,7 +257,7 @@ def trip_figures(trips: pd.DataFrame, level: float) -> list[Figure]:
         ratios.plain_figure("trips", n, n, "count"),
         ratios.share_figure("win_rate", int((net > 0).sum()), n, level),
         *ratios.gain_figures(net, level),
-        ratios.median_figure("median_hours", hours, "hours", level),
+        ratios.quantile_figure("median_hours", hours, 0.5, "hours", level),
         ratios.plain_figure("best_trip", net.max() if n else NAN, n, "USD"),
         ratios.plain_figure("worst_trip", net.min() if n else NAN, n, "USD"),
     ]

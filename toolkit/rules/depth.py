@@ -59,16 +59,9 @@ def depth_bands(book: Book, bps: tuple[int, ...] = BANDS_BPS) -> list[tuple[int,
     if mid is None:
         return [(width, 0.0, 0.0) for width in bps]
     # The small number makes a level at the edge of a band belong to it in spite of rounding.
-    distances = [np.abs(side[:, 0] / mid - 1) * 1e4 - 1e-9 for side in book]
-    usd = [side[:, 0] * side[:, 1] for side in book]
-    return [
-        (
-            width,
-            float(usd[0][distances[0] <= width].sum()),
-            float(usd[1][distances[1] <= width].sum()),
-        )
-        for width in bps
-    ]
+    sides = [(np.abs(side[:, 0] / mid - 1) * 1e4 - 1e-9, side[:, 0] * side[:, 1]) for side in book]
+    bids, asks = ([float(usd[away <= width].sum()) for width in bps] for away, usd in sides)
+    return list(zip(bps, bids, asks, strict=True))
 
 
 def slippage_bounds(
