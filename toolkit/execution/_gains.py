@@ -91,21 +91,17 @@ def estimate_quote_errors(
     if not marks.is_tape:
         return None
     table, coins = Table(marks.quotes, "prices"), grouped.trades.coin
-    coin, ms = table.text("coin").among(coins), table.ms()
-    order = np.lexsort((ms, coin))
-    order = order[coin[order] >= 0]
-    bought, sold = (table.number(f"{side}_age_seconds")[order] == 0 for side in ("buy", "sell"))
-    buy_px, sell_px = (table.number(f"{side}_px")[order] for side in ("buy", "sell"))
-    coin, ms, sign = coin[order], ms[order], bought.astype(np.float64) - sold
+    bought, sold = (table.number(f"{side}_age_seconds") == 0 for side in ("buy", "sell"))
     trades = pd.DataFrame(
         {
-            "coin": coin,
-            "ms": ms,
-            "sign": sign,
-            "px": np.where(bought, buy_px, sell_px),
+            "coin": table.text("coin").among(coins),
+            "ms": table.ms(),
+            "sign": bought.astype(np.float64) - sold,
+            "px": np.where(bought, table.number("buy_px"), table.number("sell_px")),
             "sure": bought != sold,
         }
     )
+    trades = trades[trades["coin"] >= 0].sort_values(["coin", "ms"], kind="stable")
     changes = price_changes(trades, max_age_ms)
     own = np.full(len(changes), -1)
     if cluster in CALENDAR and len(trades):
@@ -120,8 +116,9 @@ def estimate_quote_errors(
         if len(rows):
             parts, moves = estimate_parts(changes.iloc[rows])
             variance[code], freedom[code] = parts[1:, _TRANSITORY]
-            inside = own[rows][: len(moves)] >= 0
-            np.add.at(moved[code], own[rows][: len(moves)][inside], moves[inside])
+            place = own[rows[: len(moves)]]
+            np.add.at(moved[code], place[place >= 0], moves[place >= 0])
+    coin, ms, sign = (trades[name].to_numpy() for name in ("coin", "ms", "sign"))
     signs = make_history("sign", Names(coin, coins.values), ms, sign)
     return QuoteErrors(replace(signs, until=marks.until), variance, freedom, moved)
 

@@ -220,11 +220,8 @@ def impact(
     is_twap, parent = find_parents(table, trades.rows)
     order = np.lexsort((parent, is_twap, trades.ms, trades.coin.codes))
     trades, is_twap, parent = trades.take(order), is_twap[order], parent[order]
-    marks, names, count = (
-        reference_prices(table, prices, price, max_age),
-        trades.coin.values,
-        len(trades),
-    )
+    marks = reference_prices(table, prices, price, max_age)
+    names, count = trades.coin.values, len(trades)
     # The volume of a day of each coin: as stated, or that of the trades by their time.
     if volume is None:
         gap = np.ptp(trades.ms) / (count - 1) if count > 1 else 0

@@ -368,10 +368,9 @@ def copy_trading(
     trades, codes, groups, _ = grouped
     marks = reference_prices(table, prices, price, max_age)
     age_ms, number = span_ms(max_age, "max_age"), len(groups)
-    traded = trades.coin.present()
-    stated = (
-        slippage_bps if isinstance(slippage_bps, Mapping) else dict.fromkeys(traded, slippage_bps)
-    )
+    traded, stated = trades.coin.present(), slippage_bps
+    if not isinstance(stated, Mapping):
+        stated = dict.fromkeys(traded, stated)
     for name, value in stated.items():
         if not value >= 0:
             raise ValueError(
@@ -383,28 +382,23 @@ def copy_trading(
         )
     share = trades.coin.facts(lambda name: float(stated.get(name, np.nan))) / 1e4
     end, _ = marks.last_at(trades.coin, np.full(len(trades), LATEST))
-    made = []
+    made, names = [], ("own_usd", "delay_usd", "slippage_usd")
     for span in list_spans(delays, "delays"):
         copied, age = marks.after(trades.coin, trades.ms, span, age_ms)
-        parts = pd.DataFrame(
-            {
-                "own_usd": trades.sign * (end - trades.px) * trades.sz,
-                "delay_usd": trades.sign * (trades.px - copied) * trades.sz,
-                "slippage_usd": -share * copied * trades.sz,
-            }
-        )
-        parts[parts.isna().any(axis=1)] = np.nan
-        cost = -(parts["delay_usd"] + parts["slippage_usd"]).to_numpy()
-        found = estimate_gains(grouped, [Gain(cost, trades.usd, age)], how)
-        sums = parts.groupby(codes).sum(min_count=1).reindex(range(number))
+        moves = (trades.sign * (end - trades.px), trades.sign * (trades.px - copied))
+        parts = np.array([*moves, -share * copied]) * trades.sz
+        parts[:, np.isnan(parts).any(axis=0)] = np.nan
+        found = estimate_gains(grouped, [Gain(-parts[1] - parts[2], trades.usd, age)], how)
+        sums = [sum_groups(codes, np.nan_to_num(part), number) for part in parts]
+        usd = pd.DataFrame(dict(zip(names, sums, strict=True)))[found["n"] > 0]
         made.append(
             groups.assign(
                 delay=span / SECOND,
                 fills=np.bincount(codes, minlength=number),
                 volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), number),
                 priced=found["n"],
-                **sums,
-                copied_usd=sums.sum(axis=1, skipna=False),
+                **usd,
+                copied_usd=usd.sum(axis=1),
                 cost_bps=found["estimate"],
                 **found[["low", "high", "clusters", "age_seconds"]],
             )

@@ -8,14 +8,8 @@ import pandas as pd
 
 from toolkit.arrays import Floats
 from toolkit.errors import warn_caller
+from toolkit.execution import _gains
 from toolkit.execution import _quotes as quotes
-from toolkit.execution._gains import (
-    FIGURES,
-    RESULT_NAMES,
-    Gain,
-    estimate_gains,
-    estimate_quote_errors,
-)
 from toolkit.prepare import groups as grouping
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.prices import span_ms
@@ -181,7 +175,7 @@ def spreads(
     (1.0, 1.0)
     """
     how = Sampling(level, draws, seed)
-    keys = grouping.list_keys(by, RESULT_NAMES)
+    keys = grouping.list_keys(by, _gains.RESULT_NAMES)
     table = Table(fills, "fills")
     age_ms = span_ms(max_age, "max_age")
     if prices is None:
@@ -195,7 +189,7 @@ def spreads(
     # A fill has all three figures or none, so that the figures add up.
     is_missing = np.isnan(start + end + trades.usd)
     start, end = (np.where(is_missing, np.nan, px) for px in (start, end))
-    errors = estimate_quote_errors(marks, age_ms, grouped, cluster)
+    errors = _gains.estimate_quote_errors(marks, age_ms, grouped, cluster)
     slopes: list[Floats | None] = [None] * 3
     if errors:
         first = trades.sign * errors.signs.before(coin, ms, age_ms)[0]
@@ -204,10 +198,10 @@ def spreads(
     moves = (trades.px - start, trades.px - end, end - start)
     ages = (start_age, end_age, np.maximum(start_age, end_age))
     gains = [
-        Gain(trades.sign * move * trades.sz, start * trades.sz, age, slope)
+        _gains.Gain(trades.sign * move * trades.sz, start * trades.sz, age, slope)
         for move, age, slope in zip(moves, ages, slopes, strict=True)
     ]
-    params = estimate_gains(grouped, gains, how, {"name": _SPLIT}, errors)
+    params = _gains.estimate_gains(grouped, gains, how, {"name": _SPLIT}, errors)
     return Spreads(
         params=finish(
             params, {"fills": table.frame, "prices": prices},
@@ -257,10 +251,10 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
             value = sign * values
             intervals = zip(_SPLIT, value, value - reach, value + reach, strict=True)
             made += [(place, side, *each, np.nan, *counts) for each in intervals]
-    types = {LIQUIDITY: "str", "name": "str", **FIGURES}
+    types = {LIQUIDITY: "str", "name": "str", **_gains.FIGURES}
     figures = pd.DataFrame(made, columns=["place", *types]).astype(types)
     named = groups.iloc[figures["place"].astype("int64")].reset_index(drop=True)
-    params = pd.concat([named, figures], axis=1)[[*keys, "name", *FIGURES]]
+    params = pd.concat([named, figures], axis=1)[[*keys, "name", *_gains.FIGURES]]
     if keys:
         params = params.sort_values(keys, kind="stable", ignore_index=True)
     if len(trades) > 1 and params["estimate"].isna().all():

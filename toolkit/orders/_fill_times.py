@@ -24,7 +24,6 @@ CAUSES = ("filled", "canceled", "rejected")
 HORIZONS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
 MARKET_TYPES = ("Market", "Vault Close", SLICE_TYPE, SPOT_DUST)
 MARKET_TIFS = ("FrontendMarket", "Ioc", "LiquidationMarket")
-_RESTING = 0
 _POINTS = 500
 _TINY = 1e-12
 _RESULT_NAMES = (
@@ -211,18 +210,14 @@ def time_to_fill(
     kind = np.where(table.flag("is_trigger")[0], 2, is_market.astype(np.int64))[events.rows]
     stop = int(events.ms.max(initial=NO_TIME)) if until is None else to_ms(until)
     begin = None if since is None else to_ms(since)
-    resting, market, triggers = (
-        _estimate(events.take(kind == code), keys, begin, stop, horizons, level)
-        if code == _RESTING or (kind == code).any()
-        else None
-        for code in range(3)
-    )
-    assert resting is not None
-    found = [each for each in (resting, market, triggers) if each is not None]
-    results = [result for each in found for result in (each.params, each.curves)]
+    ages, found = np.array(horizons, dtype=np.float64), dict[str, FillTimes]()
+    for code, name in enumerate(("resting", "market", "triggers")):
+        if name == "resting" or (kind == code).any():
+            found[name] = _estimate(events.take(kind == code), keys, begin, stop, ages, level)
+    results = [result for each in found.values() for result in (each.params, each.curves)]
     facts = {"helper": "orders.time_to_fill", "by": keys, "level": level}
     state_provenance(results, {"orders": table.frame}, **facts)
-    return replace(resting, market=market, triggers=triggers)
+    return replace(found["resting"], market=found.get("market"), triggers=found.get("triggers"))
 
 
 def fill_probability(
@@ -308,12 +303,7 @@ def fill_probability(
 
 
 def _estimate(
-    events: Events,
-    keys: list[str],
-    begin: int | None,
-    stop: int,
-    horizons: Sequence[float],
-    level: float,
+    events: Events, keys: list[str], begin: int | None, stop: int, ages: Floats, level: float
 ) -> FillTimes:
     """Return the curves and figures of the orders behind the events."""
     table, events = events.table, events.take(events.ms <= stop)
@@ -344,7 +334,7 @@ def _estimate(
     group, groups = number_groups(columns, missing_last=True)
     # Without keys there is one group, which may be empty.
     found = [
-        _incidence_curves(seconds[own], cause[own], horizons, level)
+        _incidence_curves(seconds[own], cause[own], ages, level)
         for own in split_groups(group, len(groups) if keys else 1)
     ]
     params, curves = (_stack_curves([each[place] for each in found], groups) for place in (0, 1))
@@ -363,9 +353,9 @@ def _estimate(
 
 
 def _incidence_curves(
-    seconds: Floats, cause: Ints, horizons: Sequence[float], level: float
+    seconds: Floats, cause: Ints, ages: Floats, level: float
 ) -> tuple[Curve, Curve]:
-    """Return the cumulative incidence of each cause at the horizons, and at ages with an event."""
+    """Return the cumulative incidence of each cause at the ages, and at ages with an event."""
     lost = np.sort(seconds[cause == 0])
     times, share, error = np.zeros(0), *np.zeros((2, len(CAUSES), 0))
     if cause.any():
@@ -382,7 +372,6 @@ def _incidence_curves(
     plain = np.sqrt(share * np.maximum(1 - share, 0.0) / watched)
     error = np.where(np.isfinite(error) & (error > 0), error, plain)
     parts = _add_intervals(share, error, watched, level)
-    ages = np.array(horizons, dtype=np.float64)
     place = np.searchsorted(times, ages, "right")  # 0: before the first event
     at = np.pad(parts, ((0, 0), (0, 0), (1, 0)))[..., place]
     # At 0 and 1 the interval is exact. After the last event more orders may be censored.

@@ -6,7 +6,6 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Ints
 from toolkit.contract.order_states import order_state_group
 from toolkit.prepare.door import NO_TIME, Frame, Names
 from toolkit.prepare.groups import group_rows, list_keys, ratio, sum_groups
@@ -234,21 +233,19 @@ def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataF
     is_unsized = (original == 0) | np.isnan(px) | np.isnan(filled)
     price = np.where(is_state["rejected"] | is_unsized, np.nan, px)
     number = len(groups)
-    asked = sum_groups(group, np.nan_to_num(original * price), number)
-    got = sum_groups(group, np.nan_to_num(filled * price), number)
-
-    def count(kept: Flags) -> Ints:
-        return np.bincount(group[kept], minlength=number)
-
+    asked, got = (
+        sum_groups(group, np.nan_to_num(size * price), number) for size in (original, filled)
+    )
+    counts = {name: np.bincount(group[kept], minlength=number) for name, kept in is_state.items()}
     columns = {
         **groups,
         "orders": np.bincount(group, minlength=number),
-        **{name: count(is_state[name]) for name in OUTCOMES},
-        "partly": count((filled > 0) & (filled < original)),
+        **counts,
+        "partly": np.bincount(group[(filled > 0) & (filled < original)], minlength=number),
         "asked_usd": asked,
         "filled_usd": got,
         "ratio": ratio(got, asked),
-        "unsized": count(is_unsized),
+        "unsized": np.bincount(group[is_unsized], minlength=number),
     }
     result = pd.DataFrame(columns, index=groups.index)
     return finish(result, {"orders": table.frame}, helper="orders.fill_ratio", by=keys)

@@ -208,9 +208,11 @@ def fit(
     how = Sampling(level, draws, seed, statistics.check_count(block_days, "block_days"))
     table = Table(samples, "samples")
     rows = _read_sides(table)
-    drawn, means, figures = dict[Any, Any](), dict[Any, SizeMeans](), []
+    drawn, means, figures, all_days = dict[Any, Any](), dict[Any, SizeMeans](), [], list[int]()
     for (coin, side), own in rows.groupby(_KEYS):
-        law, blocks = _fit_law(own, how), statistics.block_count(own["day"].nunique(), block_days)
+        law, days = _fit_law(own, how), own["day"].nunique()
+        blocks = statistics.block_count(days, block_days)
+        all_days.append(days)
         drawn[coin, side], means[coin, side] = (blocks, law), _mean_costs(own, law, how)
         for name, part in zip(NAMES, law.T, strict=True):
             ends = statistics.bootstrap_interval(part[1:], blocks, level, positive=name != "k")
@@ -220,11 +222,15 @@ def fit(
     bps, count = rows["bps"].to_numpy(), len(points)
     n, missing = np.bincount(codes, minlength=count), sum_groups(codes, np.isnan(bps), count)
     mean = sum_groups(codes, rows["paid"].to_numpy(), count) / n
-    points = points[[*_KEYS, "amount_usd"]].assign(
-        n=n,
-        missing=missing.astype(np.int64),
-        q50=statistics.rank_quantiles(bps, codes, n, [0.5])[0],
-        mean=np.where(missing < n, mean, np.nan),
+    points = (
+        points[[*_KEYS, "amount_usd"]]
+        .astype(dict.fromkeys(_KEYS, "str"))
+        .assign(
+            n=n,
+            missing=missing.astype(np.int64),
+            q50=statistics.rank_quantiles(bps, codes, n, [0.5])[0],
+            mean=np.where(missing < n, mean, np.nan),
+        )
     )
     # The mean of a size for which the book was sometimes too thin is not known.
     laws = [means[key].law[0] for key in points[_KEYS].itertuples(index=False, name=None)]
@@ -235,7 +241,7 @@ def fit(
         n=("n", "sum"), missing=("missing", "sum"), smallest_usd=("amount_usd", "min"),
         largest_usd=("amount_usd", "max"), misfit=("misfit", "max"),
     )  # fmt: skip
-    groups.insert(2, "days", rows.groupby(_KEYS)["day"].nunique())
+    groups.insert(2, "days", np.array(all_days, dtype=np.int64))
     groups = groups.reset_index()
     facts = {"helper": "slippage.fit", "level": level}
     state_provenance((params, groups, points), {"samples": table.frame}, **facts)
@@ -259,12 +265,14 @@ def _read_sides(table: Table) -> pd.DataFrame:
     least that it can have cost.
     """
     rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
-    rows = rows.assign(ms=table.ms("timestamp"), coin=rows["coin"].astype("str"))
+    rows = rows.assign(ms=table.ms("timestamp"), coin=rows["coin"].astype("str").astype("category"))
     # Samples without a size or without a spread carry no information.
     rows = rows[rows["half_spread_bps"].notna() & (rows["amount_usd"] > 0) & rows["coin"].notna()]
     keys = ["coin", "ms", "amount_usd"]
     sides = rows.rename(columns={name: side for side, name in SIDES.items()})
-    rows = sides.melt([*keys, "half_spread_bps"], [*SIDES], "side", "bps").astype({"side": "str"})
+    rows = sides.melt([*keys, "half_spread_bps"], [*SIDES], "side", "bps").astype(
+        {"side": "category"}
+    )
     rows = rows.sort_values(["side", *keys, "bps"], kind="stable")
     rows = rows.drop_duplicates(["side", *keys], ignore_index=True)
     book = np.asarray(rows.groupby(["side", *keys[:2]], sort=False).ngroup(), dtype=np.int64)
