@@ -397,11 +397,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
 
 # fmt: off
 VIEWS: Final[dict[str, Operation]] = {
-    row.view: row
-    for row in (
-        Operation("meta", "market", "The margin tables of a dex, with one row for each tier.",
-            r.Meta, (DEX,), tables=(Table(r.MarginTierRow),), view="marginTables"),
-    )
+    "marginTables": Operation("meta", "market",
+        "The margin tables of a dex, with one row for each tier.",
+        r.Meta, (DEX,), tables=(Table(r.MarginTierRow),), view="marginTables"),
 }
 # fmt: on
 """Further frames of answers by name. Each has a fetch function that sends `type`."""

@@ -36,11 +36,13 @@ _PATTERNS = {
     "order": re.compile(r"0x[0-9a-fA-F]{32}"),
     "venue": re.compile(r"[A-Za-z]{2,4}"),
     "interval": re.compile("|".join(INTERVALS)),
+    "text": re.compile(".*", re.DOTALL),
 }
 _REFUSALS = {
     "address": ("Invalid Ethereum address: {value}", "An address is 0x and 40 hex digits"),
     "order": ("Invalid order id: {value}", "An order id is a whole number or 0x and 32 hex digits"),
     "flag": ("{name} must be a boolean", ""),
+    "text": ("{name} must be a string", "It is text, not {value}"),
     "venue": ("{name} must be 2 to 4 letters", ""),
     "interval": (f"{{name}} must be one of {', '.join(INTERVALS)}, not {{value}}", ""),
 }
@@ -282,26 +284,20 @@ def _argument_hint(parameter: Parameter) -> str:
 
 
 def _check_form(parameter: Parameter, value: Any) -> Any:
-    kind = parameter.kind
+    kind, name = parameter.kind, parameter.name
     if kind == "flag" and isinstance(value, bool):
         return value
-    if kind in _PATTERNS and isinstance(value, str) and _PATTERNS[kind].fullmatch(value):
-        return value.lower() if kind in ("address", "order") else value
     if kind == "order" and not isinstance(value, str):
         return _check_whole(parameter, value)
-    words, hint = _REFUSALS[kind]
+    if name == "coin" and isinstance(value, str) and not value:
+        raise unsent(_missing_message(parameter))
+    if kind in _PATTERNS and isinstance(value, str) and _PATTERNS[kind].fullmatch(value):
+        return value.lower() if kind in ("address", "order") else value
+    shown = _shorten(value)
+    words, hint = (text.format(name=name, value=shown) for text in _REFUSALS[kind])
     if kind == "address" and not isinstance(value, str) and isinstance(value, Iterable):
         hint = "Pass one address; tk.many fetches several"
-    raise unsent(words.format(name=parameter.name, value=_shorten(value)), hint=hint)
-
-
-def _check_text(parameter: Parameter, value: Any) -> str:
-    if not isinstance(value, str):
-        hint = f"It is text, not {_shorten(value)}"
-        raise unsent(f"{parameter.name} must be a string", hint=hint)
-    if not value and parameter.name == "coin":
-        raise unsent(_missing_message(parameter))
-    return value
+    raise unsent(words, hint=hint)
 
 
 def _check_list(parameter: Parameter, value: Any) -> list[str]:
@@ -350,7 +346,6 @@ def _check_usd(parameter: Parameter, value: Any) -> float:
 
 
 _CHECKS: Final[dict[str, Callable[[Parameter, Any], Any]]] = {
-    "text": _check_text,
     "usd": _check_usd,
     **dict.fromkeys(("addresses", "texts"), _check_list),
     **dict.fromkeys(("whole", "time"), _check_whole),

@@ -18,11 +18,10 @@ from toolkit.contract.operations import Headers, Operation
 from toolkit.errors import AnswerInvalid, RateLimited, ServiceDown, ServiceError
 
 _ERRORS: Final[dict[int, type[ServiceError]]] = {
-    400: errors.BadRequest,
+    **dict.fromkeys((400, 422), errors.BadRequest),  # 422: of the exchange's own API
     401: errors.InvalidKey,
     403: errors.NotPermitted,
     404: errors.NotReady,
-    422: errors.BadRequest,  # of the exchange's own API: it cannot read the request
     429: RateLimited,
     # From 520 on: a gateway could not reach the service, or got no good answer from it.
     **dict.fromkeys((500, 502, 503, 504, *range(520, 531)), ServiceDown),
@@ -107,18 +106,15 @@ def error_in_answer(operation: Operation, headers: Headers, content: bytes) -> S
     >>> error_in_answer(OPERATIONS["meta"], {}, b'{"error": "Rate limit exceeded"}')
     RateLimited('Rate limit exceeded')
     """
-    if len(content) > _LONGEST_ERROR:
+    answer = None
+    with contextlib.suppress(ValueError, RecursionError):
+        answer = json.loads(content) if len(content) <= _LONGEST_ERROR else None
+    error = answer.get("error") if isinstance(answer, dict) and len(answer) == 1 else None
+    if not isinstance(error, str):
         return None
-    try:
-        answer = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    if list(answer) != ["error"] or not isinstance(answer["error"], str):
-        return None
-    message = _error_message(content)
+    message, wait = _error_message(content), _stated_wait(headers)
     error_type = RateLimited if _RATE_LIMIT.search(message) else ServiceError
-    retry_after = _stated_wait(headers)
-    return error_type(message, status=200, operation=operation.type, retry_after=retry_after)
+    return error_type(message, status=200, operation=operation.type, retry_after=wait)
 
 
 def check_no_web_page(operation: Operation, headers: Headers, content: bytes) -> None:
