@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from toolkit.contract.operations import START, Operation, Parameters
+from toolkit.contract.operations import Operation, Parameters
 from toolkit.errors import unsent
 
 _LISTS: Final = {"most_rows": 500, "row_points": 20}
@@ -47,7 +47,9 @@ _STATES: Final = (
 """The operations of the service that cost a part of a token. Every other request costs one."""
 
 _EXCHANGE_LACKS: Final = ("builder", "venue", "cursor", "limit")
-"""The parameters, by their names on the wire, that the exchange's own API does not have."""
+"""The parameters, by their names on the wire, that the exchange's own API does not have.
+
+Nor does it have the filter of fills by dex."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,10 @@ class Api:
                 f"{SERVICE.title.capitalize()} has it: tk.connect({SERVICE.name!r}) with a key, "
                 "or tk.local() for simulated data",
             )
-        lacks = set(_EXCHANGE_LACKS)
-        if any(item.dex_form == "fills" for item in operation.parameters):
-            lacks.add("dex")
         kept = tuple(
-            START if item.name == "startTime" and item.required and item.unless else item
+            replace(item, unless="")
             for item in operation.parameters
-            if item.name not in lacks
+            if item.name not in _EXCHANGE_LACKS and item.dex_form != "fills"
         )
         names = {item.python for item in kept}
         self._adapted[view] = replace(

@@ -139,8 +139,7 @@ def _spot_context_rows(answer: Any, _: Parameters) -> Rows:
 def _predicted_rows(answer: Any, _: Parameters) -> Pairs:
     for coin, venues in answer:
         for venue, next in venues or ():
-            parts = () if next is None else (next,)
-            yield _row(r.PredictedFundingRow, *parts, coin=coin, venue=venue)
+            yield _row(r.PredictedFundingRow, next, coin=coin, venue=venue)
 
 
 def _book_rows(answer: Any, _: Parameters) -> Pairs:
