@@ -194,7 +194,8 @@ class PulledRows:
     """What was pulled of a run."""
 
     asked: Asked
-    rows: pa.Table  # from the time of the run's last row on, without series and run
+    # From the time of the run's last row on, without series and run; None if nothing is new.
+    rows: pa.Table | None
     until_ms: int | None  # up to which the service has rows, if it states a time
     is_end: bool  # whether all rows of the request have come
     error: ToolkitError | KeyboardInterrupt | None  # why no more rows came
@@ -320,9 +321,10 @@ class SeriesPull:
             if came.begin_ms is not None:
                 run, checks = Run(came.begin_ms, run.bound), None
                 self.lacks, self.start_ms = came.lacks, max(self.start_ms, run.start)
-            rows, doubt, expected = came.rows, None, [*map(json.loads, run.last_texts)]
-            if run.last is not None:  # the rows of this time must come again
-                rows = coverage.rows_after(series, run.last, expected, rows)
+            rows, doubt = came.rows, None
+            expected = [] if rows is None else [*map(json.loads, run.last_texts)]
+            if expected:  # the rows of the run's last time must come again
+                rows = coverage.rows_after(series, start, expected, rows)
             if expected and came.error is None:
                 doubt = coverage.mismatch(series, run.last, expected)
                 if not self._operation.reach or start == end:
@@ -330,7 +332,7 @@ class SeriesPull:
                 # The service may keep only later rows: then a new run begins with them.
                 run, checks = Run(start + 1, run.bound), None
                 continue
-            if rows.num_rows and not expected:
+            if rows and not expected:
                 checks = checks or self._begin_checks(writer, run)
                 rows, run = coverage.place_in_run(series, run, rows)
                 breaks = checks.add_page(coverage.checked_columns(rows))
@@ -411,7 +413,7 @@ class _Refresh:
                     done = wait(running, return_when=FIRST_COMPLETED).done if running else ()
                     for future in done:
                         item, result = running.pop(future), _result_of(future, workers)
-                        count_rows(result.rows.num_rows if isinstance(result, PulledRows) else 1)
+                        count_rows(len(result.rows or ()) if isinstance(result, PulledRows) else 1)
                         yield item, result
             finally:
                 for future in running:
@@ -625,8 +627,8 @@ def pull_rows(
                 break
     except (ToolkitError, KeyboardInterrupt) as error:
         failure, is_end = error, False
-    rows = schemas.SCHEMAS[series.table].empty_table()
-    if kept:
+    rows = None
+    if [text for text, _ in kept] != [text.encode() for text in asked.run.last_texts]:
         collector = Collector(series.operation, "float")
         collector.add(([record for _, record in kept],))
         rows = schemas.collected_rows(collector, series, [text for text, _ in kept], asked.origin)
