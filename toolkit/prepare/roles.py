@@ -67,9 +67,8 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     if by_words.any():
         signs = {"Long": 1.0, "Short": -1.0}
         sign = words.facts(lambda word: signs.get(word.rpartition(" ")[2], 0.0))
-        is_other = (
-            sign * table.number("start_position") <= 0 if table.has("start_position") else False
-        )
+        # Without a position, the word alone counts.
+        is_other = sign * table.number("start_position", np.nan) <= 0
         if table.has("side"):
             side = table.text("side").facts(lambda side: 1.0 if side == "B" else -1.0)
             is_other = is_other | (side == sign)
@@ -78,9 +77,12 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     passed_on, liquidated = np.zeros(len(table), dtype=bool), taken | by_words
     names = account_names(table.frame, account)
     if len(names) == 1 or table.has("user"):
-        constant = Names(np.zeros(len(table), dtype=np.int64), names)
-        users = constant if len(names) == 1 else table.text("user")
-        own = is_named & (named.among(users) == users.codes)
+        if len(names) == 1:
+            users = Names(np.zeros(len(table), dtype=np.int64), names)
+            own = named.facts(names[0].__eq__)
+        else:
+            users = table.text("user")
+            own = is_named & (named.among(users) == users.codes)
         # An account that takes over positions as backstop passes them on. This second stage is no
         # liquidation of a trader.
         took_over = users.codes[is_named & ~own & backstop & ~deleveraged]
