@@ -8,7 +8,6 @@ import json
 import re
 import reprlib
 import typing
-from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -87,14 +86,14 @@ def read_record(record: type[R], text: bytes) -> R:
     return build_record(record, json.loads(text))  # also numbers that are too large for msgspec
 
 
-def check_values(record: Record, place: str = "") -> None:
+def check_values(value: Any, place: str = "") -> None:
     """Raise ValueError if a value of a recorded row is not valid.
 
     The types of a record do not check that text is a number, that a whole number is in range, and
     that a key field exists. This function does, for nested records too.
 
-    - ``record``: the record of a recorded row
-    - ``place``: where the record is in its row, for the message
+    - ``value``: the record of a recorded row, or a value in it
+    - ``place``: where the value is in its row, for the message
 
     Raise ValueError if a value is not valid; the message names the field and the value.
 
@@ -104,26 +103,19 @@ def check_values(record: Record, place: str = "") -> None:
     ...
     ValueError: amount: 'abc' is not a number
     """
-    for field in record_fields(type(record)):
-        value, wire = getattr(record, field.path), place + field.wire
-        if field.key and (value is None or value is UNSET):
+    if isinstance(value, dict | list | tuple):
+        for at, item in enumerate(value.values() if isinstance(value, dict) else value):
+            check_values(item, f"{place}[{at}]")
+    for field in record_fields(type(value)) if isinstance(value, Record) else ():
+        item, wire = getattr(value, field.path), f"{place}.{field.wire}".removeprefix(".")
+        if field.key and (item is None or item is UNSET):
             raise ValueError(f"{wire}: this key field is missing, so the row cannot be used")
-        is_number = field.kind.family == "number" and isinstance(value, str)
-        if is_number and not _NUMBER.fullmatch(value):
-            raise ValueError(f"{wire}: {reprlib.repr(value)} is not a number")
-        if isinstance(value, int) and not -_WHOLE_LIMIT <= value < _WHOLE_LIMIT:
-            raise ValueError(f"{wire}: {reprlib.repr(value)} is out of range")
-        for inner_place, inner in _nested_records(wire, value):
-            check_values(inner, f"{inner_place}.")
-
-
-def _nested_records(place: str, value: Any) -> Iterator[tuple[str, Record]]:
-    """Yield the records in a value, each with its place."""
-    if isinstance(value, Record):
-        yield place, value
-    items = value.values() if isinstance(value, dict) else value
-    for at, item in enumerate(items if isinstance(value, dict | list | tuple) else ()):
-        yield from _nested_records(f"{place}[{at}]", item)
+        is_number = field.kind.family == "number" and isinstance(item, str)
+        if is_number and not _NUMBER.fullmatch(item):
+            raise ValueError(f"{wire}: {reprlib.repr(item)} is not a number")
+        if isinstance(item, int) and not -_WHOLE_LIMIT <= item < _WHOLE_LIMIT:
+            raise ValueError(f"{wire}: {reprlib.repr(item)} is out of range")
+        check_values(item, wire)
 
 
 @functools.lru_cache(maxsize=256)
