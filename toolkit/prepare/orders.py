@@ -64,19 +64,10 @@ def read_events(orders: Frame) -> Events:
     oid, _ = table.ids("oid")
     tx, _ = table.ids("tx_index")
     ms, status = table.ms("status_timestamp"), table.text("status").sorted()
-    stage = status.facts(order_stage).astype(np.int64)
+    # An order's life: placed, in progress, ended.
+    has_ended = status.facts(lambda name: order_state_group(name) not in ("active", "unknown"))
+    stage = np.where(status.facts("open".__eq__), 0, 1 + has_ended)
     order = np.lexsort((stage * len(status.values) + status.codes, tx, ms, oid))
     known = np.stack([oid, ms, tx, status.codes])[:, order]
     order = order[np.append(True, (known[:, 1:] != known[:, :-1]).any(axis=0))[: len(order)]]
     return Events(table, order, oid[order], ms[order], status.take(order))
-
-
-def order_stage(status: str) -> int:
-    """Return the stage of an order's life: 0 placed, 1 in progress, 2 ended.
-
-    >>> order_stage("open"), order_stage("triggered"), order_stage("filled")
-    (0, 1, 2)
-    """
-    if status == "open":
-        return 0
-    return 1 if order_state_group(status) in ("active", "unknown") else 2
