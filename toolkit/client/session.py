@@ -223,7 +223,7 @@ class Session:
         body : mapping
             The JSON object, with ``type`` and wire names.
         counts : RequestCounts, optional
-            The counts of a pull, which the counts of the session include. By default, only the
+            The counts of a pull, from `new_counts`. By default, only the
             session counts the request.
         stop : threading.Event, optional
             Once it is set, every wait ends, and no further attempt is sent.
@@ -280,6 +280,10 @@ class Session:
                     raise
         # The loop cannot end: the last attempt returns or raises, which mypy cannot see.
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover
+
+    def new_counts(self) -> RequestCounts:
+        """Return counts for a pull; what they count, the session counts too."""
+        return RequestCounts(session=self.counts)
 
     @contextmanager
     def show_progress(

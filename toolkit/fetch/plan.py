@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolkit.client import RequestCounts
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid
 from toolkit.contract.paging import time_windows
@@ -153,7 +152,7 @@ def _estimate(request: Request, *, probe: bool) -> Estimate:
 def _probe(request: Request) -> Estimate:
     """Estimate from the density of the rows of the first two pages."""
     clock, operation = request.session.retry.clock, request.operation
-    counts, begun = RequestCounts(session=request.session.counts), clock()
+    counts, begun = request.session.new_counts(), clock()
     pages = list(itertools.islice(read_pages(request, counts), 2))
     sent = max(counts.requests - counts.causes.total(), 1)
     seconds = (clock() - begun) / sent

@@ -283,7 +283,7 @@ class Pull:
         self.first: str | None = None
         self._last: str | None = None
         self._checks = HistoryChecks(request.operation, request.parameters)
-        self.counts = RequestCounts(session=request.session.counts)
+        self.counts = request.session.new_counts()
 
     def read(self) -> Iterator[int]:
         """Read the pages; yield how many rows of the first table came with each."""
