@@ -14,17 +14,8 @@ import pandas as pd
 
 from toolkit import prepare
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.prepare import Fills, provenance
-from toolkit.prepare.door import (
-    NO_TIME,
-    Frame,
-    Names,
-    Table,
-    as_pandas,
-    filled,
-    name_pairs,
-    utc_times,
-)
+from toolkit.prepare import Fills, door, provenance
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table, filled
 from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import CoveredPeriod, Payments, chains_of, read_payments
 from toolkit.prepare.groups import ratio, split_groups, sum_groups
@@ -194,7 +185,7 @@ def value(
     # The token of each market; its own name if no fill states it.
     coins, in_base = fills.table.text("coin"), fills.money.in_base
     bases = {coin: coin.partition("/")[0] or coin for coin in coins.values}
-    bases |= name_pairs(coins.take(in_base), fills.tokens.take(in_base))[1]
+    bases |= door.name_pairs(coins.take(in_base), fills.tokens.take(in_base))[1]
     events, assets = _read_events(fills, paid, moves, users, whole, bases)
     sources = [] if marks is None else [read_prices(marks)]
     if positions is not None:
@@ -404,7 +395,7 @@ def _value_account(
     reasons = np.array(texts, dtype=object)[np.append(0, why[why > 0][which])]
     reasons[0] = _UNUSED if anchors else _UNKNOWN
     return {
-        "time": utc_times(times),
+        "time": door.utc_times(times),
         "value": total + away + opening,
         "flows": came,
         "kept": away,
@@ -486,19 +477,15 @@ def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
     A state of a unified or portfolio-margin account does not have its spot wallet, so it does not
     count. A state without value or cash beside open positions is one of them.
     """
-    is_state = "cross_account_value" in as_pandas(values, "accounts")
+    is_state = "cross_account_value" in door.as_pandas(values, "accounts")
     table = Table(values, "accounts", "accounts" if is_state else "snapshot")
     asked = provenance.frame_provenance(table.frame).get("asked_at")
     is_dated = table.has("time") or not isinstance(asked, str)
-    rows = pd.DataFrame(
-        {
-            "user": table.text("user", blank=True).texts().fillna(""),
-            "ms": table.known_ms() if is_dated else to_ms(str(asked)),
-            "mode": table.number("account_mode", np.nan),
-            "value": table.number("account_value"),
-            "total": table.number("pm_total_account_value", np.nan),
-            "notional": table.number("total_ntl_pos", 0.0),
-        }
+    amounts = ("account_value", "account_mode", "pm_total_account_value", "total_ntl_pos")
+    rows = table.columns(amounts[:1], amounts[1:], amounts).reindex(columns=[*amounts])
+    rows = rows.set_axis(["value", "mode", "total", "notional"], axis="columns").assign(
+        user=table.text("user", blank=True).texts().fillna(""),
+        ms=table.known_ms() if is_dated else to_ms(str(asked)),
     )
     rows = rows.sort_values(["user", "ms"], kind="stable", ignore_index=True)
     begins = (rows["user"] != rows["user"].shift()) | (rows["ms"].diff() > _BATCH)
