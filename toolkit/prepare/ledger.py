@@ -117,14 +117,14 @@ class Movements:
         to_perp, fee = self._flag_sign("to_perp"), self._stated_fee("fee")
         # A vault's own ledger has the commission of its leader, which withdrawals have paid.
         is_paid_out = ~user & table.text("user", blank=True).facts(bool)
-        sender, sign = user & ~from_spot, 1.0 * (receiver & ~to_spot)
+        sender, is_known = user & ~from_spot, user | receiver
         signs = {
             "in": 1.0,
             "out": -1.0,
             "none": 0.0,
             "class": to_perp,
-            "party": np.where(user | receiver, 1.0 * receiver - user, np.nan),
-            "send": np.where(user | receiver, sign - sender, np.nan),
+            "party": np.where(is_known, 1.0 * receiver - user, np.nan),
+            "send": np.where(is_known, 1.0 * (receiver & ~to_spot) - sender, np.nan),
             # A vault's own ledger has the rows of its followers.
             "joins": np.where(vault, 1.0, -1.0),
             "leaves": np.where(vault, -1.0, 1.0),
@@ -142,10 +142,10 @@ class Movements:
         operation = table.text("operation", blank=True)
         has_interest = operation.facts(_WITH_INTEREST.__contains__)
         interest = np.where(has_interest, np.nan_to_num(table.number("interest_amount", 0.0)), 0.0)
-        sender, sign = user & from_spot, 1.0 * (receiver & to_spot)
+        sender = user & from_spot
         signs |= {
             "class": -to_perp,
-            "send": np.where(user | receiver, sign - sender, np.nan),
+            "send": np.where(is_known, 1.0 * (receiver & to_spot) - sender, np.nan),
             "stakes": -self._flag_sign("is_deposit"),
             "lends": operation.facts(lambda name: _OPERATIONS.get(name, np.nan)),
         }
