@@ -98,6 +98,7 @@ REFUSED = [  # call, frame, what the message names
         for name, value, what in (
             ("start_position", None, ".*1 of 3"),
             ("closed_pnl", float("inf"), "is infinite in 1 row"),
+            ("time", float("inf"), "is infinite in 1 row"),
         )
         if (call, name) != (tk.pnl.lots, "closed_pnl")  # lots do not depend on it
     ),

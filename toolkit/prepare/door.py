@@ -274,7 +274,7 @@ class Table:
         if isinstance(column.dtype, pd.ArrowDtype):
             column = column.astype("datetime64[ms, UTC]")
         if is_numeric_dtype(column.dtype):
-            stated = column.to_numpy(np.float64, na_value=np.nan)
+            stated = self.number(name)
             known = stated[~np.isnan(stated)]
             if len(known) and ((known >= 10**9) & (known < 10**10)).all():
                 raise MissingColumns(
@@ -318,7 +318,8 @@ class Table:
     def require_values(self, names: Iterable[str]) -> None:
         """Raise `MissingColumns` if a column has missing values, since missing is not 0."""
         for name in names:
-            if count := int(np.count_nonzero(self.column(name).array.isna())):
+            ms, column = self._times.get(name), self.column(name)
+            if count := np.count_nonzero(column.array.isna() if ms is None else ms == NO_TIME):
                 raise MissingColumns(
                     f"{self.what}: column {name} is missing in {count:,} of {len(self):,} rows, "
                     "and missing is not 0. Remove these rows, or fetch them again"

@@ -273,6 +273,7 @@ def check_chains(
     table.require(needed)
     numbers = [name for name in ("px", "sz", "start_position", "closed_pnl") if name in needed]
     has_fee = "fee" in needed or (table.has("fee") and table.has("fee_token"))
+    table.ms()  # an empty text is a missing time, too
     table.require_values([*numbers, *["fee"] * has_fee, "time"])
     sides = table.text("side")
     wrong = sides.facts(lambda side: side not in ("A", "B"))
