@@ -97,8 +97,8 @@ def test_wrong_frames_of_positions_are_named():
     double = pd.concat([MARKS, MARKS])
     for call, named in (
         (lambda: unrealised(rows, double, SIZES), "marks: BTC"),
-        (lambda: round_trips(timeless, PAID), "fills: .*time has 1"),
-        (lambda: attribution(timeless, PAID[:3]), "fills: .*time has 1"),
+        (lambda: round_trips(timeless, PAID), "fills: .*time is missing in 1"),
+        (lambda: attribution(timeless, PAID[:3]), "fills: .*time is missing in 1"),
         (lambda: round_trips(rows.assign(fee=1.0, fee_token="HYPE")), ".*HYPE"),
     ):
         with pytest.raises(MissingColumns, match=f"^{named}"):
