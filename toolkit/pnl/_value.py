@@ -167,7 +167,8 @@ def value(
     if funding is not None:
         paid = read_payments(fills, funding, CoveredPeriod(), named=len(users) > 1)
     if ledger is not None:
-        moves = own_ledger(Table(ledger, "ledger"), account, fills.owners, named=len(users) > 1)
+        owners = fills.owners if account is None else None
+        moves = own_ledger(Table(ledger, "ledger"), account, owners, named=len(users) > 1)
     values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
     recorded = pd.DataFrame({"user": [], "whole": []})
     if values is not None:
@@ -225,8 +226,11 @@ def _read_events(
     """
 
     def owners(names: Names) -> Ints:
-        """Return the account of each row; if there is only one, all rows are of it."""
-        return names.among(Names(names.codes, users)) if len(users) > 1 else names.codes * 0
+        """Return the account of each row, or -1; rows without a name are of the only account."""
+        if users == [""]:
+            return names.codes * 0
+        only = users[0] if len(users) == 1 else ""
+        return names.renamed(lambda name: name or only).among(Names(names.codes, users))
 
     numbers = {"": 0}
 
@@ -294,6 +298,7 @@ def _read_events(
         for name, default in _EVENT.items()
     }
     order = np.argsort(events["ms"], kind="stable")
+    order = order[events["owner"][order] >= 0]
     return {name: column[order] for name, column in events.items()}, list(numbers)
 
 
