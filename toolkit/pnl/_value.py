@@ -323,15 +323,15 @@ def _follow_assets(events: Events, assets: Sequence[str]) -> tuple[list[tuple[An
         base = np.append(begun, (end - moved)[stated])[np.append(0, stated.cumsum())]
         gap = np.where(stated, start - moved - base[:-1], 0.0)
         gap[np.abs(gap) < _NOTHING] = 0.0
-        size = base + np.append(0.0, moved)
-        size[np.abs(size) < _NOTHING] = 0.0
+        sizes = np.array([base + np.append(0.0, moved), np.append(0.0, stake.cumsum())])
+        sizes[np.abs(sizes) < _NOTHING] = 0.0
         if is_token:
             came = came + gap
             is_old |= abs(begun[0]) * np.append(px[~np.isnan(px)], 1.0)[0] > _DUST
         else:
             events["why"][rows[gap != 0]] = len(_REASONS) + assets.index(asset)
             is_old |= begun[0] != 0
-        held.append((asset, ms, size, np.append(0.0, stake.cumsum()), came))
+        held.append((asset, ms, *sizes, came))
     return held, is_old
 
 
@@ -378,7 +378,7 @@ def _value_account(
         most, mark = np.maximum(np.abs(size), np.abs(stake)), np.ones(count)
         if coins:
             at = np.flatnonzero((most > 0) | (arrived != 0))
-            mark[at] = _latest_marks(sources, coins, look[at], most[at] * is_token)
+            mark[at] = _latest_marks(sources, coins, look[at], most[at] if is_token else None)
         for units, sums in ((size, total), (stake, away)):
             sums += np.where(units != 0, units * mark * price, 0.0)
             missing = (units != 0) & np.isnan(mark)
@@ -460,7 +460,7 @@ def _own_marks(fills: Fills, paid: Payments | None, moves: Movements | None) -> 
 
 
 def _latest_marks(
-    sources: Sequence[PriceHistory], coins: Sequence[str], times: Ints, tokens: Floats
+    sources: Sequence[PriceHistory], coins: Sequence[str], times: Ints, tokens: Floats | None
 ) -> Floats:
     """Return the latest price at some times, of any source and name; the first source in a tie.
 
@@ -472,7 +472,7 @@ def _latest_marks(
             px, old = source.last_at(Names(np.zeros(len(times), np.int64), [coin]), times)
             newer = ~(old >= age) & ~np.isnan(old)
             best, age = np.where(newer, px, best), np.where(newer, old, age)
-    is_dust = (tokens > 0) & (tokens * best < _DUST)
+    is_dust = False if tokens is None else tokens * best < _DUST
     return np.where((age <= HOUR / SECOND) | is_dust, best, np.nan)
 
 

@@ -214,7 +214,7 @@ def own_ledger(
         kept = ledger.text("account").facts(names[0].__eq__)
     table = ledger if kept.all() else Table(ledger.frame[kept], "ledger", "none")
     accounts = table.text("account", blank=True)
-    if is_one and (account is not None or owners is not None or not has_column):
+    if is_one and (account is not None or not accounts.present()):
         accounts = Names(np.zeros(len(table), dtype=np.int64), names)
     return Movements(table, accounts)
 

@@ -169,13 +169,13 @@ def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints:
     breaks = _breaks(chain, start[place], end[place])
     left = np.flatnonzero((high - low > 1) & np.logical_or.reduceat(breaks, low)).tolist()
     # Sort each other tie, and the next one if the position before it has changed.
-    left, done = left[::-1], -1
+    left.reverse()
     while left:
         number = left.pop()
         begin, stop = int(low[number]), int(high[number])
-        if number == done or stop - begin == 1:
+        if stop - begin == 1:
             continue
-        done, rows = number, place[begin:stop]
+        rows = place[begin:stop]
         before, following = None, set[int]()
         if begin and chain[begin - 1] == chain[begin]:
             before = int(end[place[begin - 1]])
@@ -185,7 +185,8 @@ def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints:
         edges = list(zip(start[rows].tolist(), end[rows].tolist(), strict=True))
         steps = sort_tie(edges, before, following)
         place[begin:stop] = rows[steps]
-        if has_next and edges[steps[-1]][1] != edges[-1][1]:
+        has_moved = edges[steps[-1]][1] != edges[-1][1]
+        if has_next and has_moved and left[-1:] != [number + 1]:
             left.append(number + 1)
     return place
 
