@@ -7,11 +7,7 @@ from tests.conformance import mini
 from tests.conformance.conftest import GOOD, read_error
 
 BATCH = "batchClearinghouseStates"
-POINTS = {
-    "currentDepth": 5,
-    "slippageHistory": 10,
-    **POINTS_KNOWN,
-}
+POINTS = {"currentDepth": 5, "slippageHistory": 10, **POINTS_KNOWN}
 
 
 def _many(count):

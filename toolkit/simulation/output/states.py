@@ -88,9 +88,7 @@ def _spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
     return states
 
 
-def _loans(
-    exchange: Exchange,
-) -> tuple[dict[str, r.BorrowLend], dict[str, list[r.LendInterest]]]:
+def _loans(exchange: Exchange) -> tuple[dict[str, r.BorrowLend], dict[str, list[r.LendInterest]]]:
     """Return the loans of accounts with native tokens, and their interest of the last hours.
 
     Each account supplies dollars and borrows native tokens; the last one has paid all back.
