@@ -15,7 +15,7 @@ from tests.analysis.interval_coverage import (
     owners,
     random_market,
 )
-from toolkit.simulation.engine.liquidation import check_margins
+from toolkit.simulation.engine.positions import check_margins
 from toolkit.simulation.history import NOW_MS, SIZES, run_history
 
 

@@ -11,7 +11,7 @@ from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.rules.spot_cost import SWAPS
-from toolkit.simulation.engine.funding import OUTAGE, OUTAGE_DEX
+from toolkit.simulation.engine.positions import OUTAGE, OUTAGE_DEX
 
 MICRO = Decimal("0.000001")
 

@@ -9,12 +9,11 @@ from msgspec import UNSET
 from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.agents.population import draw_accounts
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.engine.margin import account_leverage, is_isolated
 from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.prices import simulate_prices
+from toolkit.simulation.exact import rounded_share
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.quantities import rounded_share
 
 MICRO = 10**6
 TIERS = {perp.coin: perp.tiers for perp in PERPS}
@@ -45,7 +44,7 @@ def trade_purr(exchange, change, px):
 
 def test_isolated_margin_of_position_by_hand(exchange):
     """Opening adds notional over leverage, closing releases its share, a flip starts again."""
-    times = account_leverage(exchange.accounts[2], PURR)
+    times = exchange.accounts[2].perp_leverage(PURR)
     margins = exchange.margins[PURR]
     trade_purr(exchange, 300, 170_000)
     assert margins[2] == rounded_share(300 * 170_000, 1, times)
@@ -74,7 +73,7 @@ def test_margin_is_limited_to_cash(exchange):
 def test_only_isolated_positions_have_margin():
     exchange = run_history(7, SIZES["tiny"])
     for coin, book in enumerate(exchange.positions):
-        isolated = {who for who in book if is_isolated(exchange.accounts[who], coin)}
+        isolated = {who for who in book if exchange.accounts[who].is_isolated(coin)}
         assert set(exchange.margins[coin]) == isolated
     assert any(exchange.margins)
 

@@ -4,25 +4,20 @@ from dataclasses import dataclass
 
 from toolkit.simulation.agents import (
     builders,
-    conversions,
     gamblers,
     population,
-    rejections,
     spot_traders,
     takers,
-    tokens,
     transfers,
     twaps,
     vaults,
 )
-from toolkit.simulation.engine import books, liquidation, spot
+from toolkit.simulation.engine import books, positions, spot
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.engine.funding import pay_funding
-from toolkit.simulation.engine.margin import MARGIN_CHECK_MS
 from toolkit.simulation.engine.prices import simulate_prices
+from toolkit.simulation.exact import party_address
 from toolkit.simulation.markets import PAIRS, PERPS, delisting_time
 from toolkit.simulation.output import snapshots
-from toolkit.simulation.random_draws import party_address
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
 NOW_MS = to_ms("2025-10-01")
@@ -76,17 +71,17 @@ def run_history(
     exchange = Exchange(seed, start_ms, accounts, prices, addresses, ids)
     # At the same time, the events of an earlier line come first.
     transfers.draw_dollar_transfers(exchange)
-    tokens.draw_token_transfers(exchange)
-    tokens.draw_token_gifts(exchange)
+    transfers.draw_token_transfers(exchange)
+    transfers.draw_token_gifts(exchange)
     vaults.draw_vault_events(exchange)
     builders.draw_approvals(exchange)
     _schedule_clock(exchange)
     takers.draw_perp_intents(exchange, size.intents)
     spot_traders.draw_spot_intents(exchange, size.spot_intents)
-    conversions.draw_conversions(exchange, size.spot_intents // 15)
+    spot_traders.draw_conversions(exchange, size.spot_intents // 15)
     spot_traders.draw_hedges(exchange)
     twaps.draw_twaps(exchange, size.twaps)
-    rejections.draw_unfilled_orders(exchange, size.unfilled)
+    takers.draw_unfilled_orders(exchange, size.unfilled)
     for time, number, coin, sign, largest in gambles:
         exchange.schedule(time, gamblers.gamble, number, coin, sign, largest)
     exchange.run_events()
@@ -97,11 +92,11 @@ def _schedule_clock(exchange: Exchange) -> None:
     """Schedule what has a fixed time: funding, valuations, margin checks, dust, market ends."""
     start_ms, end_ms = exchange.start_ms, exchange.end_ms
     for time in range(start_ms + HOUR, end_ms + 1, HOUR):
-        exchange.schedule(time, pay_funding)
+        exchange.schedule(time, positions.pay_funding)
         if time % snapshots.VALUATION_MS == 0:
             exchange.schedule(time, snapshots.value_accounts)
         if time < end_ms:
-            exchange.schedule(time + MARGIN_CHECK_MS, liquidation.check_margins)
+            exchange.schedule(time + positions.MARGIN_CHECK_MS, positions.check_margins)
             if (time - start_ms) % DAY == 0:
                 exchange.schedule(time + MINUTE, spot.convert_dust)
     delisted = delisting_time(start_ms, end_ms)
@@ -109,7 +104,7 @@ def _schedule_clock(exchange: Exchange) -> None:
         if perp.delisted:
             for maker in exchange.makers[:3]:
                 exchange.schedule(delisted - 5 * HOUR, books.place_far_order, maker, coin)
-            exchange.schedule(delisted, liquidation.delist_perp, coin)
+            exchange.schedule(delisted, positions.delist_perp, coin)
     settled = spot_traders.OPENING_MS + spot_traders.OUTCOME_HOURS * HOUR + 11 * MINUTE
     outcomes = [(place, pair) for place, pair in enumerate(PAIRS) if pair.is_outcome]
     for place, pair in outcomes[:2]:

@@ -15,7 +15,7 @@ from toolkit.contract.records import AssetContext, SpotContext
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.quantities import decimal_text, parse_units
+from toolkit.simulation.exact import decimal_text, parse_units
 from toolkit.simulation.world import World, draw_world
 
 TILES: Final = 23

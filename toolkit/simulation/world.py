@@ -6,12 +6,12 @@ from typing import Any
 
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
+from toolkit.simulation.exact import party_address
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES
 from toolkit.simulation.output import contexts, depth, metadata, profiles, staking, states
 from toolkit.simulation.output.examples import STORY_TEXTS, find_examples
 from toolkit.simulation.output.totals import ExpectedTotals, compute_digest, expected_totals
-from toolkit.simulation.random_draws import party_address
 
 
 @dataclass(frozen=True, slots=True)

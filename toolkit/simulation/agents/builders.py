@@ -2,7 +2,7 @@
 
 from toolkit.contract.source_tables import Approval
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.random_draws import random_stream
+from toolkit.simulation.exact import random_stream
 from toolkit.times import HOUR, MINUTE
 
 FEES_BPS = (1, 2, 3, 5, 10)

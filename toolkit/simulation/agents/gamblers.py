@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.simulation.engine import books
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
-from toolkit.simulation.engine.margin import MARGIN_CHECK_MS
+from toolkit.simulation.engine.positions import MARGIN_CHECK_MS
 from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
 from toolkit.simulation.markets import COINS, PERPS
 from toolkit.times import HOUR, MINUTE

@@ -2,26 +2,17 @@
 
 import numpy as np
 
-from toolkit.simulation.engine.accounts import (
-    DORMANT,
-    HEDGER,
-    MAKER_MICRO,
-    REBATES,
-    SPOT_MAKER,
-    TIERS,
-    UNIFIED,
-    Account,
-)
+from toolkit.simulation.engine.accounts import MAKER_MICRO, REBATES, TIERS, Account, Strategy
+from toolkit.simulation.exact import pareto_draws, party_address, random_stream
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.random_draws import pareto_draws, party_address, random_stream
 
-_STRATEGY_SHARES = (
+_STRATEGY_SHARES: tuple[tuple[Strategy, float], ...] = (
     ("trend", 0.26),
     ("reversion", 0.52),
     ("noise", 0.78),
     ("gambler", 0.86),
-    (HEDGER, 0.94),
-    (DORMANT, 1.0),
+    ("hedger", 0.94),
+    ("dormant", 1.0),
 )
 """Strategies of takers, with cumulative shares."""
 
@@ -63,7 +54,7 @@ def draw_accounts(seed: int, makers: int, takers: int, builders: int) -> list[Ac
             funds=funds,
             leverage=8.0 if strategy == "gambler" else 0.5 + 2.0 * rng.random(),
             coins=_draw_coins(rng),
-            activity=0.0 if strategy == DORMANT else 0.3 + float(pareto_draws(rng, 1)[0]),
+            activity=0.0 if strategy == "dormant" else 0.3 + float(pareto_draws(rng, 1)[0]),
             taker_micro=next(fee for volume, fee in TIERS if funds // 10**5 >= volume),
             maker_micro=MAKER_MICRO,
             builder=int(rng.integers(0, builders)) if is_routed else None,
@@ -92,12 +83,12 @@ def assign_roles(accounts: list[Account], makers: int) -> None:
     for account in plain[1::12]:
         account.sub_account_of = account.number - 1
     for place, account in enumerate(plain):
-        if place % 12 == 3 or (account.strategy == HEDGER and place % 12 not in _MODES):
-            _stop_trading(account, HEDGER)
+        if place % 12 == 3 or (account.strategy == "hedger" and place % 12 not in _MODES):
+            _stop_trading(account, "hedger")
             account.funds, account.spot_share = min(account.funds, _LARGEST_HEDGER), 50
         elif place % 12 == 7:
-            account.strategy, account.activity = DORMANT, 0.0
-        elif account.strategy == HEDGER:
+            account.strategy, account.activity = "dormant", 0.0
+        elif account.strategy == "hedger":
             account.strategy = "noise"
         account.uses_isolated = place % 12 == 9
         account.has_fee_trial = place % 12 == 10
@@ -132,7 +123,7 @@ def _draw_coins(rng: np.random.Generator) -> list[int]:
     return sorted(coins)
 
 
-def _stop_trading(account: Account, strategy: str) -> None:
+def _stop_trading(account: Account, strategy: Strategy) -> None:
     """Let an account trade by its strategy alone: it looks at no market and pays no extras."""
     account.strategy, account.activity, account.builder = strategy, 0.0, None
     account.uses_native = account.pays_priority = False
@@ -141,14 +132,14 @@ def _stop_trading(account: Account, strategy: str) -> None:
 def _make_spot_traders(accounts: list[Account]) -> None:
     """Make the first account the market maker of spot, and the others traders."""
     maker, *traders = accounts
-    _stop_trading(maker, SPOT_MAKER)
+    _stop_trading(maker, "spot maker")
     maker.funds, maker.spot_share, maker.coins, maker.mode = 20_000_000 * 10**6, 90, [], 0
     for account in traders:
-        if account.strategy in (HEDGER, DORMANT):
+        if account.strategy in ("hedger", "dormant"):
             account.strategy, account.activity = "noise", 1.0
         account.spot_share = 30
         account.funds = max(account.funds, 10_000 * 10**6)
-    traders[-1].mode = UNIFIED
+    traders[-1].mode = 2  # unified
     # These two produce gaps in spot balances: the first receives, stakes, lends and burns native
     # tokens; the second burns as gas what it has bought.
     for account, uses_native in zip(traders, (True, False), strict=False):

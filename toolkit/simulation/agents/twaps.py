@@ -4,8 +4,8 @@ from toolkit.rules.twaps import SLICE_MS, SLICE_TYPE
 from toolkit.simulation.engine import books
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.orders import Twap
+from toolkit.simulation.exact import random_stream
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.random_draws import random_stream
 from toolkit.times import HOUR, MINUTE
 
 _LATE_TWAPS = 8

@@ -7,8 +7,8 @@ from toolkit.rules.directions import NET_CHILD_VAULTS
 from toolkit.simulation.engine import books
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.exact import money_text
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.quantities import money_text
 from toolkit.times import MINUTE
 
 _CREATION_FEE = 100_000_000

@@ -1,18 +1,28 @@
-"""Accounts: what each one may do, which fees it pays, and how its balances came about."""
+"""Accounts: what each one may do, its fees and margins, and how its balances came about.
+
+An isolated position has its own margin: money that is set aside from the account's cash on the
+dex. Opening adds the notional over the leverage to it. Closing takes out the share that is
+closed, and funding is paid from it. The equity of the position is this margin plus its unrealised
+PnL. It is the `marginUsed` of its record, and the cross margin of the account does not contain
+it. All other positions of an account on a dex share the rest of the cash. The maintenance margin
+follows from the tiers of each perp: `toolkit.rules.margin`.
+"""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from toolkit.rules.spot_cost import FLAT, CostBasis, adjust_balance
+from toolkit.simulation.exact import rounded_share
 from toolkit.simulation.markets import DEXES, PERPS
 
-SPOT_MAKER = "spot maker"
-"""The strategy of the account that quotes spot and outcome markets."""
+Strategy = Literal[
+    "maker", "spot maker", "trend", "reversion", "noise", "gambler", "hedger", "dormant"
+]
+"""How an account trades.
 
-HEDGER = "hedger"
-"""The strategy of accounts that hold tokens and are short the same amount of a perp."""
-
-DORMANT = "dormant"
-"""The strategy of accounts that trade on the first day only."""
+The spot maker quotes spot and outcome markets. Hedgers hold tokens and are short the same amount of
+a perp. Dormant accounts trade on the first day only.
+"""
 
 UNIFIED = 2
 """From this mode on the collateral is in the spot wallet: 2 unified, 3 portfolio margin."""
@@ -36,8 +46,7 @@ class Account:
 
     - ``number``: its index
     - ``address``: its address
-    - ``strategy``: how it trades: ``maker``, ``trend``, ``reversion``, ``noise``, ``gambler``,
-      `HEDGER`, `DORMANT` or `SPOT_MAKER`
+    - ``strategy``: how it trades
     - ``funds``: first deposit, micro-dollars
     - ``leverage``: largest notional over funds
     - ``coins``: indices of the perps that it trades
@@ -60,7 +69,7 @@ class Account:
 
     number: int
     address: str
-    strategy: str
+    strategy: Strategy
     funds: int
     leverage: float
     coins: list[int]
@@ -83,6 +92,26 @@ class Account:
     def make_cloid(self, oid: int) -> str | None:
         """Return the client order id of an order, or None if the account uses none."""
         return f"0x{oid * 7919:032x}" if self.uses_cloids else None
+
+    def is_isolated(self, coin: int) -> bool:
+        """Return whether its position in a perp has its own margin."""
+        return self.uses_isolated or PERPS[coin].only_isolated
+
+    def perp_leverage(self, coin: int) -> int:
+        """Return the leverage that it has set for a perp.
+
+        Gamblers set the maximum of the perp. The others set 3 to 10, at most that of the highest
+        tier.
+        """
+        # ASSUMED: Initial margin does not depend on the margin tier.
+        perp = PERPS[coin]
+        if self.strategy == "gambler":
+            return perp.max_leverage
+        return min(perp.tiers[-1][1], 3 + self.number % 8)
+
+    def initial_margin(self, coin: int, notional: int) -> int:
+        """Return the margin that opening requires: notional over leverage, to the micro-dollar."""
+        return rounded_share(notional, 1, self.perp_leverage(coin))
 
     @property
     def trades_only_perps(self) -> bool:

@@ -19,19 +19,11 @@ from toolkit.contract.source_tables import AccountSnapshot, Approval, TwapSnapsh
 from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
 from toolkit.rules.directions import SETTLEMENT
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.engine.accounts import (
-    SPOT_MAKER,
-    Account,
-    AccountTotals,
-    FundingTotals,
-    TokenBalance,
-)
-from toolkit.simulation.engine.margin import initial_margin, is_isolated, opened_size
+from toolkit.simulation.engine.accounts import Account, AccountTotals, FundingTotals, TokenBalance
 from toolkit.simulation.engine.orders import Ticket, Twap, order_record
 from toolkit.simulation.engine.prices import Prices
+from toolkit.simulation.exact import decimal_text, money_text, rounded_share, transaction_hash
 from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS
-from toolkit.simulation.quantities import decimal_text, money_text, rounded_share
-from toolkit.simulation.random_draws import transaction_hash
 from toolkit.times import HOUR, MINUTE
 
 DEX_INDEX = [DEXES.index(perp.dex) for perp in PERPS]
@@ -126,7 +118,7 @@ class Exchange:
     @property
     def spot_maker(self) -> Account:
         """The account that quotes the spot and outcome markets."""
-        return next(account for account in self.accounts if account.strategy == SPOT_MAKER)
+        return next(account for account in self.accounts if account.strategy == "spot maker")
 
     def next_transaction(self, time: int) -> Transaction:
         """Return the next transaction; within a block the index rises."""
@@ -218,19 +210,19 @@ class Exchange:
         owner, marks = self.accounts[account], self.prices.mark[:, self.minute_of(time)]
         left = self.balances[account][dex]
         for coin, size, entry in self.iterate_positions(account, dex):
-            if is_isolated(owner, coin):
+            if owner.is_isolated(coin):
                 left -= self.margins[coin][account]
                 continue
             mark = int(marks[coin])
-            left += size * (mark - entry) - initial_margin(owner, coin, abs(size) * mark)
+            left += size * (mark - entry) - owner.initial_margin(coin, abs(size) * mark)
         return left
 
     def has_margin(self, coin: int, ticket: Ticket, px: int, time: int) -> bool:
         """Return whether there is margin for the part of an order that opens at a price."""
         account = ticket.account
         size = self.position_size(coin, account.number)
-        lots = opened_size(size, ticket.sign * ticket.left)
-        margin = initial_margin(account, coin, lots * px)
+        lots = _opened_size(size, ticket.sign * ticket.left)
+        margin = account.initial_margin(coin, lots * px)
         return not lots or margin <= self.free_collateral(account.number, DEX_INDEX[coin], time)
 
     def write_ledger(
@@ -303,14 +295,14 @@ class Exchange:
         totals = self.totals[number]
         totals.closed += closed
         totals.fees += fee
-        if is_isolated(account, coin):
+        if account.is_isolated(coin):
             margin = self.margins[coin].pop(number, 0)
             if after:
-                opened = opened_size(size, change)
+                opened = _opened_size(size, change)
                 if opened < lots:
                     margin -= rounded_share(margin, lots - opened, abs(size))
                 self.margins[coin][number] = margin
-                required = initial_margin(account, coin, opened * px)
+                required = account.initial_margin(coin, opened * px)
                 free = self.free_collateral(number, dex, tx.time)
                 self.margins[coin][number] += max(0, min(required, free))
         # Priority gas is paid once, with the first fill of an order.
@@ -357,3 +349,12 @@ def _plain_direction(size: int, change: int) -> str:
     if abs(change) <= abs(size):
         return "Close Long" if size > 0 else "Close Short"
     return "Long > Short" if size > 0 else "Short > Long"
+
+
+def _opened_size(size: int, change: int) -> int:
+    """Return the size by which a change opens or increases a position.
+
+    >>> _opened_size(0, -3), _opened_size(2, 1), _opened_size(5, -3), _opened_size(5, -8)
+    (3, 1, 0, 3)
+    """
+    return abs(change) if size * change >= 0 else max(0, abs(change) - abs(size))

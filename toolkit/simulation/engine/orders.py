@@ -8,8 +8,8 @@ from toolkit.contract.records import Liquidation, Order
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.exact import decimal_text
 from toolkit.simulation.markets import Pair, Perp
-from toolkit.simulation.quantities import decimal_text
 from toolkit.times import SECOND
 
 

@@ -1,7 +1,7 @@
 """Prices by the minute: clustered volatility, fat tails, jumps, and a common factor.
 
 Prices are drawn as doubles with exactly rounded operations only
-(see `toolkit.simulation.random_draws`). They are then rounded to ticks, as whole numbers. All
+(see `toolkit.simulation.exact`). They are then rounded to ticks, as whole numbers. All
 accounting starts from those.
 """
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolkit.arrays import Floats, Ints
+from toolkit.simulation.exact import bell_draws, fat_tailed_draws, random_stream
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.random_draws import bell_draws, fat_tailed_draws, random_stream
 
 MINUTES_AN_HOUR = 60
 RATE_DECIMALS = 10

@@ -12,8 +12,8 @@ from toolkit.rules.directions import SETTLEMENT, SPOT_DUST
 from toolkit.rules.spot_cost import WEI, apply_spot_fill
 from toolkit.simulation.engine.exchange import Exchange, Transaction
 from toolkit.simulation.engine.orders import Ticket
+from toolkit.simulation.exact import ONE_TOKEN, decimal_text, rounded_share
 from toolkit.simulation.markets import COINS, PERPS, SPOT_PAIRS, Pair
-from toolkit.simulation.quantities import ONE_TOKEN, decimal_text, rounded_share
 
 SPOT_TAKER_MICRO, SPOT_MAKER_MICRO = 700, 400
 """Spot fees in millionths."""

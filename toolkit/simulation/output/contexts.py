@@ -8,8 +8,8 @@ from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.prices import RATE_DECIMALS
+from toolkit.simulation.exact import decimal_text, money_text, parse_units
 from toolkit.simulation.markets import DEXES, FOLLOWED_PERPS, PERPS, SPOT_PAIRS
-from toolkit.simulation.quantities import decimal_text, money_text, parse_units
 from toolkit.times import DAY, HOUR, MINUTE
 
 _IMPACT_LEVEL = 3

@@ -12,22 +12,14 @@ from typing import Any
 import numpy as np
 
 from toolkit.arrays import Floats, Ints
+from toolkit.contract import records as r
 from toolkit.contract.dexes import dex_name_in
-from toolkit.contract.records import (
-    BookLevel,
-    Depth,
-    DepthLevel,
-    L2Book,
-    MarketDepth,
-    SlippageSample,
-)
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import Book, depth_bands
 from toolkit.rules.slippage import average_prices
 from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
+from toolkit.simulation.exact import decimal_text, random_stream
 from toolkit.simulation.markets import PERPS, delisting_time, tick_size
-from toolkit.simulation.quantities import decimal_text
-from toolkit.simulation.random_draws import random_stream
 from toolkit.times import MINUTE
 
 _SAMPLE_MINUTES = 15
@@ -99,7 +91,7 @@ def tables(prices: Prices, start_ms: int) -> dict[str, Any]:
     minutes = np.arange(0, prices.mid.shape[1], _SAMPLE_MINUTES)
     end_ms = start_ms + int(minutes[-1]) * MINUTE
     delisted = minutes[start_ms + minutes * MINUTE < delisting_time(start_ms, end_ms)]
-    samples: list[SlippageSample] = []
+    samples: list[r.SlippageSample] = []
     depths, books = [], {}
     for coin, perp in enumerate(PERPS):
         sampled = delisted if perp.delisted else minutes
@@ -112,7 +104,7 @@ def tables(prices: Prices, start_ms: int) -> dict[str, Any]:
             buys = average_prices(drawn.ask_px, drawn.ask_sz, amount) / drawn.mid - 1.0
             sells = 1.0 - average_prices(drawn.bid_px, drawn.bid_sz, amount) / drawn.mid
             samples += [
-                SlippageSample(
+                r.SlippageSample(
                     timestamp=time,
                     dex=dex,
                     coin=perp.coin,
@@ -129,10 +121,10 @@ def tables(prices: Prices, start_ms: int) -> dict[str, Any]:
             continue
         book = drawn.book_at(-1)
         bands = [
-            DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
+            r.DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
             for bps, bid, ask in depth_bands(book)
         ]
-        depths.append(MarketDepth(coin=perp.coin.rpartition(":")[2], dex=dex, levels=bands))
+        depths.append(r.MarketDepth(coin=perp.coin.rpartition(":")[2], dex=dex, levels=bands))
         rng = random_stream(prices.seed, "orders on levels", perp.coin)
         levels = []
         for side in book:
@@ -140,7 +132,7 @@ def tables(prices: Prices, start_ms: int) -> dict[str, Any]:
             for px, sz in side.tolist():
                 sizes[round(px * 10**perp.px_decimals)] += round(sz * 10**perp.sz_decimals)
             rows = [
-                BookLevel(
+                r.BookLevel(
                     px=decimal_text(ticks, perp.px_decimals),
                     sz=decimal_text(lots, perp.sz_decimals),
                     orders=min(lots, int(rng.integers(1, _LARGEST_ORDER_COUNT + 1))),
@@ -148,8 +140,8 @@ def tables(prices: Prices, start_ms: int) -> dict[str, Any]:
                 for ticks, lots in sizes.items()
             ]
             levels.append(rows)
-        books[perp.coin] = L2Book(coin=perp.coin, time=end_ms, levels=levels)
-    depth = Depth(timestamp_ms=end_ms, data=depths)
+        books[perp.coin] = r.L2Book(coin=perp.coin, time=end_ms, levels=levels)
+    depth = r.Depth(timestamp_ms=end_ms, data=depths)
     return {"slippage": samples, "depth": depth, "books": books}
 
 

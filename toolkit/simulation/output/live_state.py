@@ -12,6 +12,7 @@ from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, TwapRow
 from toolkit.contract.source_tables import AccountSnapshot, Auction, Sources, TwapSnapshot
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN
+from toolkit.simulation.exact import MICRO, random_stream
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.metadata import ROUND_MS, auction_rounds
 from toolkit.simulation.output.snapshots import (
@@ -19,8 +20,6 @@ from toolkit.simulation.output.snapshots import (
     portfolio_margin_ratio,
     snapshot_name,
 )
-from toolkit.simulation.quantities import MICRO
-from toolkit.simulation.random_draws import random_stream
 from toolkit.times import MINUTE, SECOND, to_iso, to_ms
 
 LIVE_SNAPSHOT_MS = 20 * SECOND

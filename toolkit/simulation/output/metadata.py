@@ -12,19 +12,9 @@ from toolkit.contract import records as r
 from toolkit.contract.source_tables import Auction
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.rules.spot_cost import WEI
+from toolkit.simulation import markets
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.markets import (
-    COLLATERAL,
-    DEXES,
-    MARGIN_TABLES,
-    OUTCOMES,
-    PERPS,
-    QUESTION,
-    SPOT_PAIRS,
-    TOKENS,
-)
-from toolkit.simulation.quantities import decimal_text
-from toolkit.simulation.random_draws import party_address
+from toolkit.simulation.exact import decimal_text, party_address
 from toolkit.times import HOUR, SECOND
 
 _LISTED_SINGLE = 3
@@ -41,7 +31,7 @@ _FEE_SCALE = {
 
 _NO_SCALE = (UNSET, UNSET)
 
-_SZ_DECIMALS = {"USDC": 8, **{pair.base: pair.sz_decimals for pair in SPOT_PAIRS}}
+_SZ_DECIMALS = {"USDC": 8, **{pair.base: pair.sz_decimals for pair in markets.SPOT_PAIRS}}
 _OTHER_SZ_DECIMALS = 2
 _QUESTION_NUMBER = 12
 
@@ -57,7 +47,7 @@ def tables(exchange: Exchange) -> dict[str, Any]:
     # Only one dex has limits.
     caps = [
         (perp.coin, decimal_text(int(perp.depth_usd) * 50, 0))
-        for perp in PERPS
+        for perp in markets.PERPS
         if perp.dex == "eqx"
     ]
     limits = r.PerpDexLimits(
@@ -66,9 +56,9 @@ def tables(exchange: Exchange) -> dict[str, Any]:
         max_transfer_ntl="5000000.0",
         coin_to_oi_cap=caps,
     )
-    deployers = {dex: party_address(exchange.seed, "deployer", dex) for dex in DEXES[1:]}
+    deployers = {dex: party_address(exchange.seed, "deployer", dex) for dex in markets.DEXES[1:]}
     return {
-        "metas": {dex: _perp_meta(dex) for dex in DEXES},
+        "metas": {dex: _perp_meta(dex) for dex in markets.DEXES},
         "spot_meta": _spot_meta(),
         "outcome_meta": _outcome_meta(exchange.settled),
         "limits": {"eqx": limits},
@@ -124,10 +114,12 @@ def auction_rounds(start_ms: int, end_ms: int, now_ms: int) -> list[Auction]:
 
 
 def _perp_meta(dex: str) -> r.Meta:
-    perps = [perp for perp in PERPS if perp.dex == dex]
+    perps = [perp for perp in markets.PERPS if perp.dex == dex]
     numbers = {perp.margin_table for perp in perps if perp.margin_table}
     numbers |= {_LISTED_SINGLE} & {perp.max_leverage for perp in perps}
-    tiers = {number: MARGIN_TABLES.get(number, ((0, number),)) for number in sorted(numbers)}
+    tiers = {
+        number: markets.MARGIN_TABLES.get(number, ((0, number),)) for number in sorted(numbers)
+    }
     scale, changed = _FEE_SCALE.get(dex, _NO_SCALE)
     universe = []
     for perp in perps:
@@ -152,7 +144,9 @@ def _perp_meta(dex: str) -> r.Meta:
             (
                 number,
                 r.MarginTable(
-                    description=f"tiered {bounds[0][1]}x" if number in MARGIN_TABLES else "",
+                    description=f"tiered {bounds[0][1]}x"
+                    if number in markets.MARGIN_TABLES
+                    else "",
                     margin_tiers=[
                         r.MarginTier(lower_bound=f"{low}.0", max_leverage=most)
                         for low, most in bounds
@@ -161,7 +155,7 @@ def _perp_meta(dex: str) -> r.Meta:
             )
             for number, bounds in tiers.items()
         ],
-        collateral_token=TOKENS[COLLATERAL[dex]],
+        collateral_token=markets.TOKENS[markets.COLLATERAL[dex]],
         deployer_fee_scale=scale,
         last_fee_scale_change_time=changed,
     )
@@ -173,17 +167,17 @@ def _spot_meta() -> r.SpotMeta:
     Unused tokens fill the places between the known indexes, because common clients look tokens
     up by position.
     """
-    names = {index: name for name, index in TOKENS.items()}
+    names = {index: name for name, index in markets.TOKENS.items()}
     # ASSUMED: Every token has 8 decimals on the chain. Spot balances are multiples of 1e-8.
     return r.SpotMeta(
         universe=[
             r.SpotPair(
-                tokens=[TOKENS[pair.base], TOKENS["USDC"]],
+                tokens=[markets.TOKENS[pair.base], markets.TOKENS["USDC"]],
                 name=pair.coin,
                 index=int(pair.coin[1:]) if pair.coin.startswith("@") else 0,
                 is_canonical="/" in pair.coin,
             )
-            for pair in SPOT_PAIRS
+            for pair in markets.SPOT_PAIRS
         ],
         tokens=[
             r.SpotToken(
@@ -203,8 +197,8 @@ def _spot_meta() -> r.SpotMeta:
 
 def _outcome_meta(settled: set[str]) -> r.OutcomeMeta:
     """Return the outcomes that are not settled, and their question."""
-    open_outcomes = [outcome for outcome in OUTCOMES if outcome.sides[0] not in settled]
-    fallback, *named = QUESTION
+    open_outcomes = [outcome for outcome in markets.OUTCOMES if outcome.sides[0] not in settled]
+    fallback, *named = markets.QUESTION
     question = r.OutcomeQuestion(
         question=_QUESTION_NUMBER,
         name="Which colour wins",

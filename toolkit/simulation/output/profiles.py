@@ -12,8 +12,8 @@ from toolkit.contract.records import SubAccountRow, UserFees, UserRole, VaultEqu
 from toolkit.simulation.engine.accounts import MAKER_MICRO, REBATES, TIERS
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.spot import SPOT_MAKER_MICRO, SPOT_TAKER_MICRO
+from toolkit.simulation.exact import MICRO, decimal_text, money_text, parse_units
 from toolkit.simulation.output.staking import validator_addresses
-from toolkit.simulation.quantities import MICRO, decimal_text, money_text, parse_units
 from toolkit.times import DAY
 
 _MAKER_SHARES = ("0.03", "0.015", "0.005")

@@ -9,8 +9,8 @@ from toolkit.rules.margin import exact_maintenance
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN, UNIFIED
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
+from toolkit.simulation.exact import MICRO, WEI_PER_MICRO, money_text
 from toolkit.simulation.markets import COLLATERAL, DEXES, FOLLOWED_PERPS, PERPS
-from toolkit.simulation.quantities import MICRO, WEI_PER_MICRO, money_text
 from toolkit.times import HOUR, MINUTE, SECOND, to_iso
 
 SNAPSHOT_MS = 10 * MINUTE

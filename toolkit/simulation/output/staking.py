@@ -9,10 +9,9 @@ from typing import Any
 from toolkit.contract.records import Delegation, DelegatorEvent, DelegatorReward, DelegatorSummary
 from toolkit.contract.source_tables import DailyReward
 from toolkit.rules.spot_cost import WEI
+from toolkit.simulation import exact
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.markets import NATIVE_TOKEN
-from toolkit.simulation.quantities import ONE_TOKEN, decimal_text, parse_units, rounded_share
-from toolkit.simulation.random_draws import party_address, random_stream, transaction_hash
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
 COMMISSIONS = (0, 300, 400, 500, 1_000, 10_000)
@@ -27,7 +26,9 @@ _Stakes = dict[str, dict[str, int]]
 
 def validator_addresses(seed: int) -> list[str]:
     """Return the addresses of the validators."""
-    return [party_address(seed, "validator", str(number)) for number in range(len(COMMISSIONS))]
+    return [
+        exact.party_address(seed, "validator", str(number)) for number in range(len(COMMISSIONS))
+    ]
 
 
 def tables(exchange: Exchange) -> dict[str, Any]:
@@ -52,13 +53,13 @@ def tables(exchange: Exchange) -> dict[str, Any]:
         delegations[account.address] = [
             Delegation(
                 validator=validator,
-                amount=decimal_text(part, WEI),
+                amount=exact.decimal_text(part, WEI),
                 locked_until_timestamp=locked_until,
             )
             for validator, part in stakes[account.address].items()
         ]
         summaries[account.address] = DelegatorSummary(
-            delegated=decimal_text(staked, WEI),
+            delegated=exact.decimal_text(staked, WEI),
             undelegated="0.0",
             total_pending_withdrawal="0.0",
             n_pending_withdrawals=0,
@@ -84,8 +85,8 @@ def _rewards(
     """
     # ASSUMED: Stakes earn rewards from the second day of the history. The stake of a validator is
     # its own stake plus these stakes.
-    rng = random_stream(exchange.seed, "rewards")
-    own = (rng.integers(500_000, 5_000_000, len(COMMISSIONS)) * ONE_TOKEN).tolist()
+    rng = exact.random_stream(exchange.seed, "rewards")
+    own = (rng.integers(500_000, 5_000_000, len(COMMISSIONS)) * exact.ONE_TOKEN).tolist()
     delegated: dict[str, dict[str, int]] = {validator: {} for validator in validators}
     for user, parts in stakes.items():
         for validator, amount in parts.items():
@@ -99,14 +100,14 @@ def _rewards(
         ):
             users = delegated[validator] if time > exchange.start_ms else {}
             staked = kept + sum(users.values())
-            total = rounded_share(staked, _ANNUAL_MILLIONTHS * factor, 365 * 10**9)
-            commission = rounded_share(total, share, 10_000)
+            total = exact.rounded_share(staked, _ANNUAL_MILLIONTHS * factor, 365 * 10**9)
+            commission = exact.rounded_share(total, share, 10_000)
             reward = DailyReward(
                 validator=validator,
                 time=time,
-                staked=decimal_text(staked, WEI),
-                delegator_rewards=decimal_text(total - commission, WEI),
-                commission=decimal_text(commission, WEI),
+                staked=exact.decimal_text(staked, WEI),
+                delegator_rewards=exact.decimal_text(total - commission, WEI),
+                commission=exact.decimal_text(commission, WEI),
             )
             rewards.append(reward)
             if commission:
@@ -115,7 +116,9 @@ def _rewards(
                 earned[time, user, "delegation"] += (total - commission) * amount // staked
     rows: dict[str, list[DelegatorReward]] = defaultdict(list)
     for (time, user, source), amount in sorted(earned.items(), reverse=True):
-        row = DelegatorReward(time=time, source=source, total_amount=decimal_text(amount, WEI))
+        row = DelegatorReward(
+            time=time, source=source, total_amount=exact.decimal_text(amount, WEI)
+        )
         rows[user].append(row)
     return rewards, dict(rows)
 
@@ -127,7 +130,7 @@ def _stake_events(exchange: Exchange, stakes: _Stakes) -> dict[str, list[Delegat
     They are undelegated from the first validator one minute before they leave.
     """
     transfers = [
-        (user, update, parse_units(str(update.delta.amount), WEI))
+        (user, update, exact.parse_units(str(update.delta.amount), WEI))
         for user, update in exchange.ledger
         if update.delta.type == "cStakingTransfer" and user in stakes
     ]
@@ -138,14 +141,14 @@ def _stake_events(exchange: Exchange, stakes: _Stakes) -> dict[str, list[Delegat
 
     def delegate(user: str, time: int, validator: str, amount: int, is_undelegate: bool) -> None:
         """Add an event whose transaction moves no money and is in no other table."""
-        text = decimal_text(amount, WEI)
+        text = exact.decimal_text(amount, WEI)
         inner = {"validator": validator, "amount": text, "isUndelegate": is_undelegate}
-        name = transaction_hash(exchange.seed, int(user[2:10], 16) + time)
+        name = exact.transaction_hash(exchange.seed, int(user[2:10], 16) + time)
         events[user].append(DelegatorEvent(time=time, hash=name, delta={"delegate": inner}))
 
     for user, update, amount in transfers:
         time, is_deposit = update.time, update.delta.is_deposit
-        moved: dict[str, Any] = {"amount": decimal_text(amount, WEI)}
+        moved: dict[str, Any] = {"amount": exact.decimal_text(amount, WEI)}
         delta = {"cDeposit": moved} if is_deposit else {"withdrawal": moved}
         if not is_deposit:
             moved["phase"] = "finalized"

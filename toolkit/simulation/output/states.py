@@ -1,24 +1,19 @@
 """States of accounts: clearinghouse states, spot balances, and loans, exact to the last digit."""
 
 from collections import defaultdict
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 from msgspec import UNSET
 
 from toolkit.contract import records as r
-from toolkit.rules.margin import exact_maintenance
+from toolkit.rules.margin import exact_liquidation_price, exact_maintenance
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.engine import margin as margins
+from toolkit.simulation import exact
 from toolkit.simulation.engine.accounts import UNIFIED, Account
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
-from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS
-from toolkit.simulation.quantities import (
-    ONE_TOKEN,
-    WEI_PER_MICRO,
-    decimal_text,
-    money_text,
-    rounded_share,
-)
+from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS, Perp
 from toolkit.times import HOUR
 
 _PAIRS_BY_BASE = {pair.base: pair for pair in PAIRS}
@@ -28,6 +23,9 @@ _OUTCOME_TOKENS = 100_000_000
 _INTEREST_HOURS = 24
 _FREE_PLACES = 9
 """Every so many accounts, one pays and gets no interest."""
+
+_LARGEST_RATIO = 1_000
+"""A liquidation price above so many times the mark price counts as none."""
 
 _HEALTH = (
     ("healthy", 250),
@@ -67,7 +65,7 @@ def _spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
         amounts = defaultdict(int, {token: held.balance for token, held in wallet.items()})
         for dex, name in enumerate(DEXES):
             cash = exchange.balances[account.number][dex] - _perp_cash(exchange, account, dex)
-            amounts[COLLATERAL[name]] += cash * WEI_PER_MICRO
+            amounts[COLLATERAL[name]] += cash * exact.WEI_PER_MICRO
         balances = []
         for token, amount in amounts.items():
             if not amount:
@@ -79,9 +77,9 @@ def _spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
             balance = r.SpotBalance(
                 coin=token,
                 token=_OUTCOME_TOKENS + int(token[1:]) if is_outcome else TOKENS[token],
-                total=decimal_text(amount, WEI),
+                total=exact.decimal_text(amount, WEI),
                 hold="0.0",  # no spot order rests at the end of history
-                entry_ntl=decimal_text(cost, WEI),
+                entry_ntl=exact.decimal_text(cost, WEI),
             )
             balances.append(balance)
         states[account.address] = r.SpotState(balances=balances)
@@ -99,7 +97,7 @@ def _loans(exchange: Exchange) -> tuple[dict[str, r.BorrowLend], dict[str, list[
     none = r.LendPosition(basis="0.0", value="0.0")
     for place, user in enumerate(users):
         health, hundredths = _HEALTH[place % len(_HEALTH)]
-        value = (1_000 + 37 * place) * ONE_TOKEN
+        value = (1_000 + 37 * place) * exact.ONE_TOKEN
         supply, supply_interest = _loan_position(value, place)
         borrow, borrow_interest = _loan_position(value * 100 // hundredths // 45, place)
         loans[user] = r.BorrowLend(
@@ -108,7 +106,7 @@ def _loans(exchange: Exchange) -> tuple[dict[str, r.BorrowLend], dict[str, list[
                 (TOKENS[NATIVE_TOKEN], r.TokenState(borrow=borrow, supply=none)),
             ],
             health=health,
-            health_factor=decimal_text(hundredths, 2),
+            health_factor=exact.decimal_text(hundredths, 2),
         )
         rows[user] = [
             r.LendInterest(
@@ -131,9 +129,9 @@ def _loan_position(value: int, place: int) -> tuple[r.LendPosition, list[str]]:
     """Return a position, and the interest in its value by hour, newest first; the sum is exact."""
     interest = value * (place % _FREE_PLACES) // 1_000
     older = [interest * hour // _INTEREST_HOURS**2 for hour in range(1, _INTEREST_HOURS)]
-    hours = [decimal_text(part, WEI) for part in (interest - sum(older), *older)]
-    basis = decimal_text(value - interest, WEI)
-    return r.LendPosition(basis=basis, value=decimal_text(value, WEI)), hours
+    hours = [exact.decimal_text(part, WEI) for part in (interest - sum(older), *older)]
+    basis = exact.decimal_text(value - interest, WEI)
+    return r.LendPosition(basis=basis, value=exact.decimal_text(value, WEI)), hours
 
 
 def _perp_cash(exchange: Exchange, account: Account, dex: int) -> int:
@@ -156,42 +154,42 @@ def _perp_state(exchange: Exchange, account: Account, dex: int) -> r.Clearinghou
     positions, summed, cross = [], [], []
     for coin, size, entry in exchange.iterate_positions(number, dex):
         perp, mark = PERPS[coin], exchange.mark_price(coin, end_ms)
-        leverage = margins.account_leverage(account, coin)
+        leverage = account.perp_leverage(coin)
         value, pnl = size * mark, size * (mark - entry)
         equity += pnl
-        if is_isolated := margins.is_isolated(account, coin):
+        if is_isolated := account.is_isolated(coin):
             margin = own = exchange.margins[coin][number] + pnl
             isolated_equity += margin
         else:
-            margin = margins.initial_margin(account, coin, abs(value))
+            margin = account.initial_margin(coin, abs(value))
             own = exact_maintenance(abs(value), perp.tiers)
             required += own
             cross.append((value, margin))
         summed.append((value, margin))
-        largest = decimal_text(free * leverage // mark, perp.sz_decimals)
-        roe = rounded_share(pnl, 10**8, margin) if margin > 0 else 0
+        largest = exact.decimal_text(free * leverage // mark, perp.sz_decimals)
+        roe = exact.rounded_share(pnl, 10**8, margin) if margin > 0 else 0
         funding = exchange.funding_totals[coin][number]
         # ASSUMED: In cumulative funding, paid amounts are positive and received ones negative.
         position = r.Position(
             coin=perp.coin,
-            entry_px=decimal_text(entry, perp.px_decimals),
+            entry_px=exact.decimal_text(entry, perp.px_decimals),
             leverage=r.Leverage(
                 type="isolated" if is_isolated else "cross",
                 value=leverage,
-                raw_usd=money_text(margin - value) if is_isolated else UNSET,
+                raw_usd=exact.money_text(margin - value) if is_isolated else UNSET,
             ),
             liquidation_px=None,
-            margin_used=money_text(margin),
+            margin_used=exact.money_text(margin),
             max_trade_szs=[largest, largest],
-            position_value=money_text(abs(value)),
-            return_on_equity=decimal_text(roe, 8),
-            szi=decimal_text(size, perp.sz_decimals),
-            unrealized_pnl=money_text(pnl),
+            position_value=exact.money_text(abs(value)),
+            return_on_equity=exact.decimal_text(roe, 8),
+            szi=exact.decimal_text(size, perp.sz_decimals),
+            unrealized_pnl=exact.money_text(pnl),
             max_leverage=perp.max_leverage,
             cum_funding=r.CumFunding(
-                all_time=money_text(-funding.all_time),
-                since_open=money_text(-funding.since_open),
-                since_change=money_text(-funding.since_change),
+                all_time=exact.money_text(-funding.all_time),
+                since_open=exact.money_text(-funding.since_open),
+                since_change=exact.money_text(-funding.since_change),
             ),
         )
         positions.append((position, perp, mark, size, own, is_isolated))
@@ -202,8 +200,10 @@ def _perp_state(exchange: Exchange, account: Account, dex: int) -> r.Clearinghou
         if is_isolated or account.mode < UNIFIED:
             # The maintenance margin of the position itself moves with its price.
             counted = own if is_isolated else cross_equity - required + own
-            px = margins.liquidation_px(mark, size, counted, perp)
-            position.liquidation_px = None if px is None else decimal_text(px, perp.px_decimals)
+            px = _liquidation_px(mark, size, counted, perp)
+            position.liquidation_px = (
+                None if px is None else exact.decimal_text(px, perp.px_decimals)
+            )
     cross_summary = _margin_summary(cross, cross_equity)
     return r.ClearinghouseState(
         margin_summary=_margin_summary(summed, equity),
@@ -213,7 +213,7 @@ def _perp_state(exchange: Exchange, account: Account, dex: int) -> r.Clearinghou
         ],
         time=end_ms,
         withdrawable=cross_summary.withdrawable,
-        cross_maintenance_margin_used=money_text(required),
+        cross_maintenance_margin_used=exact.money_text(required),
     )
 
 
@@ -223,9 +223,35 @@ def _margin_summary(positions: list[tuple[int, int]], equity: int) -> r.MarginSu
     # ASSUMED: The field `totalRawUsd` is exactly the account value minus the signed notionals. It
     # includes the remainders of truncated entry prices.
     return r.MarginSummary(
-        account_value=money_text(equity),
-        total_margin_used=money_text(margin),
-        total_ntl_pos=money_text(sum(abs(value) for value, _ in positions)),
-        total_raw_usd=money_text(equity - sum(value for value, _ in positions)),
-        withdrawable=money_text(max(0, equity - margin)),
+        account_value=exact.money_text(equity),
+        total_margin_used=exact.money_text(margin),
+        total_ntl_pos=exact.money_text(sum(abs(value) for value, _ in positions)),
+        total_raw_usd=exact.money_text(equity - sum(value for value, _ in positions)),
+        withdrawable=exact.money_text(max(0, equity - margin)),
     )
+
+
+def _liquidation_px(mark: int, size: int, equity: int, perp: Perp) -> int | None:
+    """Return the mark price at which a position is liquidated, if all other prices stay.
+
+    The maintenance margin moves with the price, through the tiers of the perp
+    (`toolkit.rules.margin.exact_liquidation_price`).
+
+    - ``mark``, ``size``: the mark price now, and the signed size
+    - ``equity``: equity of the isolated position; or equity of the account, less the maintenance
+      margin of its other positions
+    - ``perp``: the perp, whose tiers count
+
+    Returns: rounded to the nearest unit of the price, halves away from the mark price; None if
+    it is not above zero or too far away.
+
+    >>> five = PERPS[-1]
+    >>> _liquidation_px(1000, 2, 290, five), _liquidation_px(1000, -2, 310, five)
+    (950, 1050)
+    >>> _liquidation_px(1000, 1, 1000, five) is None
+    True
+    """
+    distance = exact_liquidation_price(mark, size, equity, perp.tiers) - mark
+    units = floor(abs(distance) + Fraction(1, 2))
+    px = mark + units if distance > 0 else mark - units
+    return px if 0 < px < _LARGEST_RATIO * mark else None

@@ -12,7 +12,7 @@ import msgspec
 from toolkit.contract.source_tables import Sources
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.quantities import MICRO
+from toolkit.simulation.exact import MICRO
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _CHUNK_ROWS: Final = 1_000

@@ -1,17 +1,31 @@
-"""Liquidation of accounts without enough margin, auto-deleveraging, and the end of a market."""
+"""Hourly funding, liquidation of accounts without margin, deleveraging, and the end of a market."""
 
-from toolkit.contract.records import LedgerDelta, LiquidatedPosition, Liquidation
+from msgspec import UNSET
+
+from toolkit.contract import records as r
 from toolkit.rules.closed_pnl import entry_price
 from toolkit.rules.directions import AUTO_DELEVERAGING, SETTLEMENT
+from toolkit.rules.funding import ZERO_HASH, round_payments
 from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.engine import books
-from toolkit.simulation.engine.accounts import HEDGER
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange, Transaction
-from toolkit.simulation.engine.margin import initial_margin, is_isolated
 from toolkit.simulation.engine.orders import Ticket
+from toolkit.simulation.engine.prices import RATE_DECIMALS
+from toolkit.simulation.exact import MICRO, decimal_text, money_text, rounded_share
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.quantities import decimal_text, money_text, rounded_share
-from toolkit.times import SECOND
+from toolkit.times import HOUR, SECOND
+
+OUTAGE = range(34, 37)
+"""Hours of history that one dex pays together, in one row, at the end of the last hour."""
+
+OUTAGE_DEX = "pre"
+"""The dex whose oracle fails in these hours."""
+
+_NULL_DEX = ""
+"""The dex whose rows have null for a single payment; rows of other dexes leave the field out."""
+
+MARGIN_CHECK_MS = 90_000
+"""Time of the margin check after each full hour."""
 
 _LARGEST_SALE = 8.0
 """Positions larger than so many times the depth are deleveraged instead of sold."""
@@ -25,7 +39,7 @@ _COOLDOWN_MS = 30 * SECOND
 """A market liquidation of a position above `_PARTIAL_FROM` micro-dollars closes a fifth first. If
 that is not enough, it closes the rest after the cooldown."""
 
-_REFILL_STRATEGIES = ("maker", HEDGER)
+_REFILL_STRATEGIES = ("maker", "hedger")
 """Strategies of accounts that add margin to an isolated position before it is liquidated."""
 
 _CROSS = -1
@@ -33,6 +47,47 @@ _CROSS = -1
 
 _Key = tuple[int, int, int]
 """Account, dex, and perp or `_CROSS`."""
+
+
+def pay_funding(exchange: Exchange, time: int) -> None:
+    """Pay the funding of the hour that ends on every position; write the rows by user and coin."""
+    hour = (time - exchange.start_ms) // HOUR
+    rows: list[r.FundingRow] = []
+    for coin, positions in enumerate(exchange.positions):
+        perp, dex, margins = PERPS[coin], DEX_INDEX[coin], exchange.margins[coin]
+        hours = [hour]
+        if perp.dex == OUTAGE_DEX and hour in OUTAGE:
+            hours = list(OUTAGE) if hour == OUTAGE[-1] else []
+        # ASSUMED: If a funding row sums several payments, all of them use the last rate and the
+        # last position. Each payment uses the oracle price of its own hour
+        # (docs/live_service.md, section 5).
+        oracles = int(exchange.prices.oracle[coin, hours].sum())
+        rate = int(exchange.prices.rate[coin, hour])
+        due = {account: -size * oracles * rate for account, (size, _) in positions.items()}
+        payments = round_payments(due, MICRO + RATE_DECIMALS) if hours else {}
+        samples = len(hours) if len(hours) > 1 else None if perp.dex == _NULL_DEX else UNSET
+        rate_text = decimal_text(rate, RATE_DECIMALS)
+        for account, usdc in payments.items():
+            exchange.balances[account][dex] += usdc
+            exchange.totals[account].funding += usdc
+            funding = exchange.funding_totals[coin][account]
+            funding.all_time += usdc
+            funding.since_open += usdc
+            funding.since_change += usdc
+            if account in margins:
+                margins[account] += usdc
+            delta = r.FundingDelta(
+                type="funding",
+                coin=perp.coin,
+                usdc=money_text(usdc),
+                szi=decimal_text(positions[account][0], perp.sz_decimals),
+                funding_rate=rate_text,
+                n_samples=samples,
+            )
+            user = exchange.accounts[account].address
+            rows.append(r.FundingRow(user=user, time=time, hash=ZERO_HASH, delta=delta))
+    rows.sort(key=lambda row: (row.user, row.delta.coin))
+    exchange.funding.extend(rows)
 
 
 def check_margins(exchange: Exchange, time: int, only: _Key | None = None) -> None:
@@ -61,7 +116,7 @@ def check_margins(exchange: Exchange, time: int, only: _Key | None = None) -> No
             # ASSUMED: If an account adds margin to an isolated position, the ledger has no row of
             # it.
             value = abs(exchange.position_size(coin, number)) * exchange.mark_price(coin, time)
-            missing = initial_margin(account, coin, value) - equity
+            missing = account.initial_margin(coin, value) - equity
             added = max(0, min(missing, exchange.free_collateral(number, dex, time)))
             exchange.margins[coin][number] += added
             equity += added
@@ -101,7 +156,7 @@ def _liquidate_positions(
     marks = {
         coin: (size, exchange.mark_price(coin, time))
         for coin, size, _ in exchange.iterate_positions(number, dex)
-        if coin == only or (only == _CROSS and not is_isolated(account, coin))
+        if coin == only or (only == _CROSS and not account.is_isolated(coin))
     }
     if not marks:  # an earlier liquidation has deleveraged them
         return
@@ -109,13 +164,13 @@ def _liquidate_positions(
     name, mode = ("", "Cross") if only == _CROSS else (PERPS[only].coin, "Isolated")
     books.cancel_orders(exchange, tx, "liquidatedCanceled", account, name)
     method = account.liquidated_by or (MARKET if 3 * equity >= 2 * required else BACKSTOP)
-    delta = LedgerDelta(
+    delta = r.LedgerDelta(
         type="liquidation",
         liquidated_ntl_pos=money_text(sum(abs(size) * px for size, px in marks.values())),
         account_value=money_text(equity),
         leverage_type=mode,
         liquidated_positions=[
-            LiquidatedPosition(
+            r.LiquidatedPosition(
                 coin=PERPS[coin].coin, szi=decimal_text(size, PERPS[coin].sz_decimals)
             )
             for coin, (size, _) in marks.items()
@@ -133,7 +188,7 @@ def _liquidate_positions(
         if deleveraged:
             _deleverage_position(exchange, tx, coin, ticket, px)
         if ticket.left:
-            ticket.liquidation = Liquidation(
+            ticket.liquidation = r.Liquidation(
                 liquidated_user=account.address,
                 mark_px=decimal_text(px, perp.px_decimals),
                 method=method,
