@@ -16,7 +16,7 @@ from tests.analysis.interval_coverage import (
     random_market,
 )
 from toolkit.simulation.engine.positions import check_margins
-from toolkit.simulation.history import NOW_MS, SIZES, run_history
+from toolkit.simulation.history import NOW_MS, run_history
 
 
 def run(positions, accounts, depth, *args, **more):
@@ -225,7 +225,7 @@ def test_first_round_equals_simulated_liquidations(shock, session):
             betas=1.0, lasting=0.0, max_leverage=tk.many(tk.meta, world["dexes"], session=session),
             margin_tables=tk.concat(tables),
         ).liquidated  # fmt: skip
-    exchange = run_history(7, SIZES["tiny"])
+    exchange = run_history(7, "tiny")
     for prices in (exchange.prices.mark, exchange.prices.bid, exchange.prices.ask):
         prices[:, -1] = np.round(prices[:, -1] * (1 + shock))
     before = len(exchange.ledger)

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.errors import MissingColumns
 from toolkit.pnl import reconcile, unrealised
-from toolkit.simulation.history import SIZES, run_history
+from toolkit.simulation.history import run_history
 from toolkit.simulation.markets import PERPS
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
@@ -444,7 +444,7 @@ def test_simulated_accounts_have_no_residual(tables, world):
 
 def test_change_between_snapshots_has_no_residual(tables, world):
     """Twenty minutes: what was open at first is told by the fills and the marks of the moment."""
-    exchange = run_history(world.seed, SIZES[world.size])
+    exchange = run_history(world.seed, world.size)
     ends = []
     for snapshot, time in zip(tables.snapshots, tables.times, strict=True):
         prices = exchange.prices.mark[:, exchange.minute_of(time)]

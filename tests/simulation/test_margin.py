@@ -12,7 +12,7 @@ from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.exact import rounded_share
-from toolkit.simulation.history import SIZES, run_history
+from toolkit.simulation.history import run_history
 from toolkit.simulation.markets import PERPS
 
 MICRO = 10**6
@@ -71,7 +71,7 @@ def test_margin_is_limited_to_cash(exchange):
 
 
 def test_only_isolated_positions_have_margin():
-    exchange = run_history(7, SIZES["tiny"])
+    exchange = run_history(7, "tiny")
     for coin, book in enumerate(exchange.positions):
         isolated = {who for who in book if exchange.accounts[who].is_isolated(coin)}
         assert set(exchange.margins[coin]) == isolated

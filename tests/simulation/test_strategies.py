@@ -29,8 +29,8 @@ def is_forced(user, fill):
 def drawn_accounts(each_world):
     """Return all accounts as drawn, by address."""
     scale = SIZES[each_world.size]
-    accounts = draw_accounts(each_world.seed, scale.makers, scale.takers, scale.builders)
-    assign_roles(accounts, scale.makers)
+    accounts = draw_accounts(each_world.seed, scale["makers"], scale["takers"], scale["builders"])
+    assign_roles(accounts, scale["makers"])
     return {account.address: account for account in accounts}
 
 
@@ -60,8 +60,8 @@ def test_every_mode_trades():
     """It holds for every seed: in seed 46 the portfolio-margin account was once dormant."""
     scale = SIZES["tiny"]
     for seed in (46, 250, 282, *range(20)):
-        accounts = draw_accounts(seed, scale.makers, scale.takers, scale.builders)
-        assign_roles(accounts, scale.makers)
+        accounts = draw_accounts(seed, scale["makers"], scale["takers"], scale["builders"])
+        assign_roles(accounts, scale["makers"])
         assert {
             account.mode for account in accounts if account.activity and not account.spot_share
         } == {0, 1, 2, 3}, seed

@@ -2,9 +2,9 @@
 
 ::
 
-    markets, random_draws, quantities   facts about markets, seeded randomness, exact numbers
-    engine/                             accounts, orders, prices, books, margin, liquidation,
-                                        funding, spot, and the exchange, which holds all state
+    markets, exact                      facts about markets, exact numbers and seeded draws
+    engine/                             accounts, orders, prices, books, positions (funding,
+                                        liquidation), spot, and the exchange, which holds all state
     agents/                             the population and everything that it does
     history                             all events in the order of time
     output/                             the tables at the end of history, their checks, and the

@@ -1,7 +1,5 @@
 """The history of a world: all its events, drawn and then applied in the order of time."""
 
-from dataclasses import dataclass
-
 from toolkit.simulation.agents import (
     builders,
     gamblers,
@@ -24,50 +22,39 @@ NOW_MS = to_ms("2025-10-01")
 """The present of every simulated world: the end of its history."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySize:
-    """The numbers of days, accounts and events of a world."""
-
-    days: int
-    makers: int
-    takers: int
-    builders: int
-    intents: int
-    spot_intents: int
-    twaps: int
-    unfilled: int
-
-
 SIZES = {
-    "tiny": HistorySize(
-        days=3, makers=4, takers=36, builders=3, intents=2_400, spot_intents=300, twaps=12,
-        unfilled=360,
-    ),
-    "demo": HistorySize(
-        days=30, makers=8, takers=242, builders=5, intents=50_000, spot_intents=6_000, twaps=120,
-        unfilled=12_000,
-    ),
+    "tiny": {
+        "days": 3, "makers": 4, "takers": 36, "builders": 3, "intents": 2_400, "spot_intents": 300,
+        "twaps": 12, "unfilled": 360,
+    },
+    "demo": {
+        "days": 30, "makers": 8, "takers": 242, "builders": 5, "intents": 50_000,
+        "spot_intents": 6_000, "twaps": 120, "unfilled": 12_000,
+    },
 }  # fmt: skip
+"""Name of a size -> the numbers of days, accounts and events of a world."""
 
 
 def run_history(
-    seed: int, size: HistorySize, market: int | None = None, ids: tuple[int, int] = (0, 1)
+    seed: int, size: str, market: int | None = None, ids: tuple[int, int] = (0, 1)
 ) -> Exchange:
     """Draw all events and apply them in the order of time.
 
     - ``seed``: the seed of the accounts and of what they do
-    - ``size``: the numbers of days, accounts and events
+    - ``size``: one of `SIZES`
     - ``market``: the seed of prices, books and the chances of outcomes; by default `seed`
     - ``ids``: the ids that it may use, as in `Exchange`
 
     Returns: the exchange after all events.
     """
-    start_ms = NOW_MS - size.days * DAY
-    prices = simulate_prices(seed if market is None else market, size.days * 24)
-    accounts = population.draw_accounts(seed, size.makers, size.takers, size.builders)
-    population.assign_roles(accounts, size.makers)
+    counts = SIZES[size]
+    days, makers, builder_count = counts["days"], counts["makers"], counts["builders"]
+    start_ms = NOW_MS - days * DAY
+    prices = simulate_prices(seed if market is None else market, days * 24)
+    accounts = population.draw_accounts(seed, makers, counts["takers"], builder_count)
+    population.assign_roles(accounts, makers)
     gambles = gamblers.draw_gambles(start_ms, accounts, prices)  # this also funds the gamblers
-    addresses = [party_address(seed, "builder", str(number)) for number in range(size.builders)]
+    addresses = [party_address(seed, "builder", str(number)) for number in range(builder_count)]
     exchange = Exchange(seed, start_ms, accounts, prices, addresses, ids)
     # At the same time, the events of an earlier line come first.
     transfers.draw_dollar_transfers(exchange)
@@ -76,12 +63,12 @@ def run_history(
     vaults.draw_vault_events(exchange)
     builders.draw_approvals(exchange)
     _schedule_clock(exchange)
-    takers.draw_perp_intents(exchange, size.intents)
-    spot_traders.draw_spot_intents(exchange, size.spot_intents)
-    spot_traders.draw_conversions(exchange, size.spot_intents // 15)
+    takers.draw_perp_intents(exchange, counts["intents"])
+    spot_traders.draw_spot_intents(exchange, counts["spot_intents"])
+    spot_traders.draw_conversions(exchange, counts["spot_intents"] // 15)
     spot_traders.draw_hedges(exchange)
-    twaps.draw_twaps(exchange, size.twaps)
-    takers.draw_unfilled_orders(exchange, size.unfilled)
+    twaps.draw_twaps(exchange, counts["twaps"])
+    takers.draw_unfilled_orders(exchange, counts["unfilled"])
     for time, number, coin, sign, largest in gambles:
         exchange.schedule(time, gamblers.gamble, number, coin, sign, largest)
     exchange.run_events()
@@ -110,4 +97,6 @@ def _schedule_clock(exchange: Exchange) -> None:
     for place, pair in outcomes[:2]:
         exchange.schedule(start_ms + settled, spot.settle_outcome, pair, place % 2 == 0)
     for number in range(3):
-        exchange.schedule(end_ms - number * snapshots.SNAPSHOT_MS, snapshots.take_snapshots)
+        time = end_ms - number * snapshots.SNAPSHOT_MS
+        exchange.schedule(time, snapshots.take_account_snapshot)
+        exchange.schedule(time, snapshots.take_twap_snapshot)

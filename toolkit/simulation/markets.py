@@ -205,8 +205,6 @@ FOLLOWED_PERPS = {pair.base: COINS.index(pair.follows) for pair in SPOT_PAIRS}
 
 VENUES = ("PMX", "KX")
 
-_SIGNIFICANT = 5
-
 
 def tick_size(px: int, px_decimals: int) -> int:
     """Return the step of legal prices around a price, both in units of 10**-px_decimals.
@@ -216,9 +214,7 @@ def tick_size(px: int, px_decimals: int) -> int:
     >>> tick_size(1_082_500, 1), tick_size(23_412, 4), tick_size(1_234_567, 4)
     (10, 1, 100)
     """
-    figures = len(str(px)) - _SIGNIFICANT
-    power: int = max(0, min(figures, px_decimals))
-    return int(10**power)
+    return int(10 ** max(0, min(len(str(px)) - 5, px_decimals)))
 
 
 def delisting_time(start_ms: int, end_ms: int) -> int:

@@ -102,7 +102,7 @@ def draw_world(
     is_running = gc.isenabled()
     gc.disable()
     try:
-        exchange = run_history(seed, SIZES[size], market, ids)
+        exchange = run_history(seed, size, market, ids)
         addresses = [account.address for account in exchange.accounts]
         sources = Sources(
             start_ms=exchange.start_ms,

@@ -122,8 +122,7 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
         for names, depths in story.bets:
             coins = [COINS.index(name) for name in names]
             coins = [coin for coin in coins if coin not in account.coins]
-            find_bet = _find_partial_loss if story.is_partial else _find_worst_loss
-            _, coin, hour, sign = find_bet(coins, side, prices)
+            _, coin, hour, sign = _find_bet(coins, side, story.is_partial, prices)
             side = -sign
             size_usd = PERPS[coin].depth_usd * depths
             if story.is_partial:
@@ -136,42 +135,24 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
     return gambles
 
 
-def _find_worst_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
+def _find_bet(
+    coins: list[int], side: int, is_partial: bool, prices: Prices
+) -> tuple[float, int, int, int]:
     """Return the bet with the largest loss at the first margin check that liquidates it.
 
+    The loss is smaller than the margin, so that the position is sold and not deleveraged. A partial
+    bet has a slightly too large loss at one check, and the rest survives all later checks.
+
     Returns: the loss as a share of the margin at the largest leverage, the perp, the hour and the
-    side. The loss is smaller than the margin, so that the position is sold and not deleveraged.
+    side.
     """
     worst = (0.0, 0, 0, 1)
-    for coin in coins:
+    for coin, sign in product(coins, (side,) if side else (1, -1)):
         opening = prices.mark[coin, _OPENING_MINUTE::MINUTES_AN_HOUR]
         checks = prices.mark[coin, _CHECK_MINUTE::MINUTES_AN_HOUR]
-        for sign in (side,) if side else (1, -1):
-            is_open = np.arange(len(opening)) >= _FIRST_HOUR
-            for hours in range(1, _LOOK_AHEAD_HOURS):
-                moves = checks[hours:] / opening[:-hours] - 1.0
-                losses = -sign * PERPS[coin].max_leverage * moves
-                is_still_open = is_open[: len(losses)]
-                candidates = np.where(is_still_open & (losses < _LARGEST_LOSS), losses, 0.0)
-                hour = int(np.argmax(candidates))
-                worst = max(worst, (float(candidates[hour]), coin, hour, sign))
-                is_still_open &= losses < _LIQUIDATION_LOSS
-    return worst
-
-
-def _find_partial_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
-    """Return a bet that is liquidated in part once, and whose rest survives to the end.
-
-    At one margin check its loss is slightly too large, and at all later checks it is small enough.
-    The result is as in `_find_worst_loss`.
-    """
-    worst = (0.0, 0, 0, 1)
-    for coin in coins:
-        opening = prices.mark[coin, _OPENING_MINUTE::MINUTES_AN_HOUR]
-        checks = prices.mark[coin, _CHECK_MINUTE::MINUTES_AN_HOUR]
-        for hour, sign in product(range(_FIRST_HOUR, len(opening)), (side,) if side else (1, -1)):
-            moves = checks[hour + 1 :] / opening[hour] - 1.0
-            losses = -sign * PERPS[coin].max_leverage * moves
+        leverage = -sign * PERPS[coin].max_leverage
+        for hour in range(_FIRST_HOUR, len(opening)) if is_partial else ():
+            losses = leverage * (checks[hour + 1 :] / opening[hour] - 1.0)
             over = np.flatnonzero(losses >= _REMAINING_LOSS)
             if not over.size:
                 continue
@@ -179,4 +160,12 @@ def _find_partial_loss(coins: list[int], side: int, prices: Prices) -> tuple[flo
             least, most = _PARTIAL_LOSS
             if least <= first <= most and later.size and float(later.max()) < _REMAINING_LOSS:
                 worst = max(worst, (first, coin, hour, sign))
+        is_open = np.arange(len(opening)) >= _FIRST_HOUR
+        for hours in () if is_partial else range(1, _LOOK_AHEAD_HOURS):
+            losses = leverage * (checks[hours:] / opening[:-hours] - 1.0)
+            is_still_open = is_open[: len(losses)]
+            candidates = np.where(is_still_open & (losses < _LARGEST_LOSS), losses, 0.0)
+            hour = int(np.argmax(candidates))
+            worst = max(worst, (float(candidates[hour]), coin, hour, sign))
+            is_still_open &= losses < _LIQUIDATION_LOSS
     return worst

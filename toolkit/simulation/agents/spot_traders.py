@@ -1,11 +1,10 @@
 """Spot traders: they trade tokens and convert outcomes; hedgers are also short the same perp.
 
 Source of conversions: docs/live_service.md, section 7. A split turns a dollar into one Yes and one
-No of an
-outcome; a merge turns them back. A negation turns one No of an outcome into one Yes of
+No of an outcome; a merge turns them back. A negation turns one No of an outcome into one Yes of
 every other outcome of its question: before and after it, the tokens pay a dollar if one of the
-others happens. To merge a question
-turns one Yes of each of its outcomes into a dollar. Each token of a conversion has a fill.
+others happens. To merge a question turns one Yes of each of its outcomes into a dollar. Each token
+of a conversion has a fill.
 """
 
 from typing import Any

@@ -35,12 +35,11 @@ def draw_vault_events(exchange: Exchange) -> None:
             time = created + (place + 1) * 3 * MINUTE
             exchange.schedule(time, pay_vault, "vaultDeposit", number, follower.number, usdc)
             later = start_ms + span * (5 + place) // 10 + number * 1_000
+            paid = number, follower.number, usdc // 3
             if place % 2:
-                withdrawal = number, follower.number, leader, usdc // 3
-                exchange.schedule(later, withdraw_from_vault, *withdrawal)
+                exchange.schedule(later, withdraw_from_vault, *paid, leader)
             else:
-                distribution = "vaultDistribution", number, follower.number, usdc // 3
-                exchange.schedule(later, pay_vault, *distribution)
+                exchange.schedule(later, pay_vault, "vaultDistribution", *paid)
     if len(vaults) > 1:
         time = start_ms + span // 2 + 7 * MINUTE
         exchange.schedule(time, net_vaults, 0, vaults[0], vaults[1])
@@ -63,7 +62,7 @@ def pay_vault(
 
 
 def withdraw_from_vault(
-    exchange: Exchange, time: int, number: int, follower: int, leader: int, usdc: int
+    exchange: Exchange, time: int, number: int, follower: int, usdc: int, leader: int
 ) -> None:
     """Pay a follower out. The leader keeps a tenth of the gain as commission.
 

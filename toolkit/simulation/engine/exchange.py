@@ -314,6 +314,10 @@ class Exchange:
         if liquidation and order.direction.startswith("Liquidated Isolated"):
             liquidation = replace(liquidation, liquidated_user=UNSET)
         decimals = perp.sz_decimals
+        side, other_side = ("Long", "Short") if change > 0 else ("Short", "Long")
+        direction = f"Open {side}" if size * change >= 0 else f"Close {other_side}"
+        if size * after < 0:
+            direction = f"{other_side} > {side}"
         fill = r.Fill(
             coin=perp.coin,
             px=decimal_text(px, perp.px_decimals),
@@ -321,7 +325,7 @@ class Exchange:
             side="B" if order.is_buy else "A",
             time=tx.time,
             start_position=decimal_text(size, decimals),
-            dir=order.direction or _plain_direction(size, change),
+            dir=order.direction or direction,
             closed_pnl=money_text(closed),
             hash=tx.hash,
             oid=order.oid,
@@ -341,14 +345,6 @@ class Exchange:
             fee_trial_escrow=money_text(fee // 2) if account.has_fee_trial and crossed else UNSET,
         )
         self.fills.append((account.address, fill))
-
-
-def _plain_direction(size: int, change: int) -> str:
-    if size == 0 or (size > 0) == (change > 0):
-        return "Open Long" if change > 0 else "Open Short"
-    if abs(change) <= abs(size):
-        return "Close Long" if size > 0 else "Close Short"
-    return "Long > Short" if size > 0 else "Short > Long"
 
 
 def _opened_size(size: int, change: int) -> int:

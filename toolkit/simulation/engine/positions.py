@@ -39,9 +39,6 @@ _COOLDOWN_MS = 30 * SECOND
 """A market liquidation of a position above `_PARTIAL_FROM` micro-dollars closes a fifth first. If
 that is not enough, it closes the rest after the cooldown."""
 
-_REFILL_STRATEGIES = ("maker", "hedger")
-"""Strategies of accounts that add margin to an isolated position before it is liquidated."""
-
 _CROSS = -1
 """In the place of a perp: all cross positions together."""
 
@@ -112,7 +109,7 @@ def check_margins(exchange: Exchange, time: int, only: _Key | None = None) -> No
         if only not in (None, key) or not 0 < required > equity:
             continue
         is_open = coin != _CROSS and number in exchange.margins[coin]  # no liquidation closed it
-        if is_open and account.strategy in _REFILL_STRATEGIES:
+        if is_open and account.strategy in ("maker", "hedger"):  # these add margin in time
             # ASSUMED: If an account adds margin to an isolated position, the ledger has no row of
             # it.
             value = abs(exchange.position_size(coin, number)) * exchange.mark_price(coin, time)

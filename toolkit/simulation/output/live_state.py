@@ -1,7 +1,7 @@
 """The exchange after the end of history: what changes as a function of seed and time."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from itertools import chain
 
@@ -14,12 +14,8 @@ from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN
 from toolkit.simulation.exact import MICRO, random_stream
 from toolkit.simulation.markets import PERPS
+from toolkit.simulation.output import snapshots
 from toolkit.simulation.output.metadata import ROUND_MS, auction_rounds
-from toolkit.simulation.output.snapshots import (
-    branch_margins,
-    portfolio_margin_ratio,
-    snapshot_name,
-)
 from toolkit.times import MINUTE, SECOND, to_iso, to_ms
 
 LIVE_SNAPSHOT_MS = 20 * SECOND
@@ -73,7 +69,7 @@ class LiveExchange:
         cache = lru_cache(maxsize=_CACHED_MOMENTS)
         self._depth = cache(partial(_depth_at, seed, last.depth))
         self._values = cache(partial(_account_values_at, seed, last.account_snapshots[-1]))
-        self._twaps = cache(partial(_twaps_at, seed, last.now_ms, last.twap_snapshots[-1]))
+        self._twaps = cache(partial(_twaps_at, seed, last.twap_snapshots[-1]))
         self._last_round = last.auctions[-1].start_seconds * SECOND
         self._auctions = cache(partial(auction_rounds, last.start_ms, last.now_ms))
 
@@ -135,7 +131,7 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
     # Rows of a portfolio-margin account repeat the value of their token.
     repeated: dict[tuple[str, str], int] = {}
     totals: defaultdict[str, int] = defaultdict(int)  # the sum of an account's moves on all dexes
-    snapshot_id = snapshot_name(time)
+    snapshot_id = snapshots.snapshot_name(time)
     values: dict[tuple[str, str], list[AccountValueRow]] = {key: [] for key in last.values}
     for key, rows in last.values.items():
         for row in rows:
@@ -152,22 +148,24 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
             before = round(moved.pm_total_account_value * _USD)
             total = before + totals[moved.user]
             notional = round((moved.total_long_notional + moved.total_short_notional) * _USD)
-            moved.pm_ratio = portfolio_margin_ratio(moved.pm_ratio * before, total)
-            moved.pm_avail_by_branch = branch_margins(round(moved.account_value * _USD), notional)
+            moved.pm_ratio = snapshots.portfolio_margin_ratio(moved.pm_ratio * before, total)
+            moved.pm_avail_by_branch = snapshots.branch_margins(
+                round(moved.account_value * _USD), notional
+            )
             moved.pm_total_account_value = total / _USD
     return AccountSnapshot(snapshot_id, time, values)
 
 
-def _twaps_at(seed: int, end: int, last: TwapSnapshot, time: int) -> TwapSnapshot:
+def _twaps_at(seed: int, last: TwapSnapshot, time: int) -> TwapSnapshot:
     if time <= last.time:
         return last
-    snapshot_id = snapshot_name(time)
+    snapshot_id = snapshots.snapshot_name(time)
     markets: dict[str, list[TwapRow]] = {}
     for market, rows in last.twaps.items():
         moved = [_advance_twap(replace(row, snapshot_id=snapshot_id), time) for row in rows]
         if running := [row for row in moved if row.waiting or row.remaining_sz > 0]:
             markets[market] = running
-    for row in _new_twaps(seed, end, last.twaps, time):
+    for row in _new_twaps(seed, last, time):
         markets.setdefault(row.market, []).append(replace(row, snapshot_id=snapshot_id))
     return TwapSnapshot(snapshot_id, time, markets)
 
@@ -195,31 +193,28 @@ def _advance_twap(row: TwapRow, time: int) -> TwapRow:
     )
 
 
-def _new_twaps(
-    seed: int, end: int, last: Mapping[str, Sequence[TwapRow]], time: int
-) -> Iterator[TwapRow]:
+def _new_twaps(seed: int, last: TwapSnapshot, time: int) -> Iterator[TwapRow]:
     """Yield the TWAPs that have begun since the end of history and still run, by start.
 
     Each new TWAP has the account, the market and roughly the price of a TWAP that ran at the end of
     history. If none of the TWAPs at the end of history had a fill, there is none. All values are a
     function of the seed and the number of the TWAP.
 
-    - ``seed``: their seed
-    - ``end``, ``time``: the end of history, and the present
-    - ``last``: the TWAPs at the end of history, by market
+    - ``last``: the TWAPs at the end of history
+    - ``time``: the present
     """
-    rows = [row for _, rows in sorted(last.items()) for row in rows]
+    rows = [row for _, rows in sorted(last.twaps.items()) for row in rows]
     models = [row for row in rows if round(row.executed_sz * _LOTS[row.market])]
     if not models:
         return
     highest = max(row.twap_id for row in rows)
-    newest = (time - end) // NEW_TWAP_MS
+    newest = (time - last.time) // NEW_TWAP_MS
     oldest = max(0, newest - _LONGEST_TWAP_MINUTES * MINUTE // NEW_TWAP_MS - 1)
     for number in range(oldest, newest + 1):
         rng = random_stream(seed, "begun twaps", str(number))
         model = models[int(rng.integers(0, len(models)))]
         lots = _LOTS[model.market]
-        start = end + number * NEW_TWAP_MS + int(rng.integers(0, NEW_TWAP_MS))
+        start = last.time + number * NEW_TWAP_MS + int(rng.integers(0, NEW_TWAP_MS))
         minutes = int(rng.integers(10, _LONGEST_TWAP_MINUTES + 1))
         slice_count = minutes * MINUTE // SLICE_MS
         last_slice = slice_count // 2 if rng.random() < _CANCELLED_SHARE else slice_count

@@ -81,10 +81,8 @@ def _vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
             shares[vault][user] = share - parse_units(str(delta.basis), MICRO)
     rows: dict[str, list[VaultEquity]] = defaultdict(list)
     for number, pnl in enumerate(exchange.unrealised_pnl(exchange.end_ms)):
-        vault, equity = (
-            exchange.accounts[number].address,
-            max(0, sum(exchange.balances[number]) + pnl),
-        )
+        vault = exchange.accounts[number].address
+        equity = max(0, sum(exchange.balances[number]) + pnl)
         positive = {user: share for user, share in shares[vault].items() if share > 0}
         total, left = sum(positive.values()), equity
         for place, (user, share) in enumerate(positive.items(), 1):

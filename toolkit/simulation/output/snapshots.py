@@ -3,6 +3,8 @@
 Source of the shape of valuations: docs/live_service.md, section 9, ``portfolio``.
 """
 
+import numpy as np
+
 from toolkit.contract.records import AccountValueRow, BranchMargin, TwapRow
 from toolkit.contract.source_tables import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.rules.margin import exact_maintenance
@@ -22,10 +24,62 @@ VALUATION_MS = 3 * HOUR
 _USD = 1e6
 
 
-def take_snapshots(exchange: Exchange, time: int) -> None:
-    """Take the snapshots of account values and TWAPs; they have the same time and id."""
+def take_account_snapshot(exchange: Exchange, time: int) -> None:
+    """Take the snapshot of account values."""
     snapshot_id = snapshot_name(time)
-    values = _account_values(exchange, snapshot_id, time)
+    # Unrealised PnL, long and short notional, and maintenance margin by account and dex:
+    sums = np.zeros((len(exchange.accounts), len(DEXES), 4), np.int64)
+    for number, coin, notional, pnl in exchange.mark_positions(time):
+        required = exact_maintenance(abs(notional), PERPS[coin].tiers)
+        sums[number, DEX_INDEX[coin]] += (pnl, max(notional, 0), max(-notional, 0), required)
+    values: dict[tuple[str, str], list[AccountValueRow]] = {}
+    for place, dex in enumerate(DEXES):
+        token = COLLATERAL[dex]
+        same_token = [other for other, name in enumerate(DEXES) if COLLATERAL[name] == token]
+        rows = values[dex, token] = []
+        for account, balances, wallet, on_dexes in zip(
+            exchange.accounts, exchange.balances, exchange.wallets, sums.tolist(), strict=True
+        ):
+            if dex and not balances[place]:
+                continue
+            perps = [cash + pnl for cash, (pnl, *_) in zip(balances, on_dexes, strict=True)]
+            _, long, short, _ = on_dexes[place]
+            cash = wallet["USDC"].balance
+            # ASSUMED: On the native dex, the account value of a unified account includes the USDC
+            # of its spot wallet. That of a portfolio-margin account is the value of the token over
+            # all dexes.
+            is_portfolio = account.mode == PORTFOLIO_MARGIN
+            counted = same_token if is_portfolio else [place]
+            has_wallet = account.mode >= UNIFIED and (token == "USDC" if is_portfolio else not dex)
+            wei = sum(perps[other] for other in counted) * WEI_PER_MICRO + cash * has_wallet
+            row = AccountValueRow(
+                snapshot_id=snapshot_id,
+                collateral_token=token,
+                user=account.address,
+                account_value=wei / (_USD * WEI_PER_MICRO),
+                total_long_notional=long / _USD,
+                total_short_notional=short / _USD,
+                is_unified=account.mode == UNIFIED,
+                account_mode=account.mode,
+                pm_ratio=None,
+                pm_avail_by_branch=None,
+                pm_total_account_value=None,
+            )
+            if is_portfolio:
+                # ASSUMED: The ratio of a portfolio-margin account is the maintenance margin of all
+                # its positions divided by its total value.
+                required = sum(margin for *_, margin in on_dexes)
+                total = sum(perps) * WEI_PER_MICRO + cash
+                row.pm_ratio = portfolio_margin_ratio(required, total // WEI_PER_MICRO)
+                row.pm_avail_by_branch = branch_margins(wei // WEI_PER_MICRO, long + short)
+                row.pm_total_account_value = total / (_USD * WEI_PER_MICRO)
+            rows.append(row)
+    exchange.account_snapshots.append(AccountSnapshot(snapshot_id, time, values))
+
+
+def take_twap_snapshot(exchange: Exchange, time: int) -> None:
+    """Take the snapshot of TWAPs; it has the time and the id of the account values."""
+    snapshot_id = snapshot_name(time)
     twaps: dict[str, list[TwapRow]] = {}
     for twap in exchange.twaps:
         if twap.ended:
@@ -58,7 +112,6 @@ def take_snapshots(exchange: Exchange, time: int) -> None:
             waiting=twap.waiting,
         )
         twaps.setdefault(perp.coin, []).append(row)
-    exchange.account_snapshots.append(AccountSnapshot(snapshot_id, time, values))
     exchange.twap_snapshots.append(TwapSnapshot(snapshot_id, time, twaps))
 
 
@@ -121,60 +174,3 @@ def branch_margins(value: int, notional: int) -> list[BranchMargin]:
         BranchMargin(token="USDC", available=available / _USD),
         BranchMargin(token="USDH", available=available // 2 / _USD),
     ]
-
-
-def _account_values(
-    exchange: Exchange, snapshot_id: str, time: int
-) -> dict[tuple[str, str], list[AccountValueRow]]:
-    # Unrealised PnL, long and short notional, and maintenance margin by account and dex:
-    nothing = (0, 0, 0, 0)
-    sums: dict[tuple[int, int], tuple[int, int, int, int]] = {}
-    for number, coin, notional, gain in exchange.mark_positions(time):
-        pnl, long, short, required = sums.get((number, DEX_INDEX[coin]), nothing)
-        pnl, required = pnl + gain, required + exact_maintenance(abs(notional), PERPS[coin].tiers)
-        long, short = long + max(notional, 0), short + max(-notional, 0)
-        sums[number, DEX_INDEX[coin]] = pnl, long, short, required
-    values: dict[tuple[str, str], list[AccountValueRow]] = {}
-    for place, dex in enumerate(DEXES):
-        token = COLLATERAL[dex]
-        same_token = [other for other, name in enumerate(DEXES) if COLLATERAL[name] == token]
-        rows = values[dex, token] = []
-        for account, balances, wallet in zip(
-            exchange.accounts, exchange.balances, exchange.wallets, strict=True
-        ):
-            if dex and not balances[place]:
-                continue
-            on_dexes = [sums.get((account.number, other), nothing) for other in range(len(DEXES))]
-            perps = [cash + pnl for cash, (pnl, *_) in zip(balances, on_dexes, strict=True)]
-            _, long, short, _ = on_dexes[place]
-            cash = wallet["USDC"].balance
-            # ASSUMED: On the native dex, the account value of a unified account includes the USDC
-            # of its spot wallet. That of a portfolio-margin account is the value of the token over
-            # all dexes.
-            is_portfolio = account.mode == PORTFOLIO_MARGIN
-            counted = same_token if is_portfolio else [place]
-            has_wallet = account.mode >= UNIFIED and (token == "USDC" if is_portfolio else not dex)
-            wei = sum(perps[other] for other in counted) * WEI_PER_MICRO + cash * has_wallet
-            row = AccountValueRow(
-                snapshot_id=snapshot_id,
-                collateral_token=token,
-                user=account.address,
-                account_value=wei / (_USD * WEI_PER_MICRO),
-                total_long_notional=long / _USD,
-                total_short_notional=short / _USD,
-                is_unified=account.mode == UNIFIED,
-                account_mode=account.mode,
-                pm_ratio=None,
-                pm_avail_by_branch=None,
-                pm_total_account_value=None,
-            )
-            if is_portfolio:
-                # ASSUMED: The ratio of a portfolio-margin account is the maintenance margin of all
-                # its positions divided by its total value.
-                required = sum(margin for *_, margin in on_dexes)
-                total = sum(perps) * WEI_PER_MICRO + cash
-                row.pm_ratio = portfolio_margin_ratio(required, total // WEI_PER_MICRO)
-                row.pm_avail_by_branch = branch_margins(wei // WEI_PER_MICRO, long + short)
-                row.pm_total_account_value = total / (_USD * WEI_PER_MICRO)
-            rows.append(row)
-    return values

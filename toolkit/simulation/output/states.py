@@ -13,7 +13,7 @@ from toolkit.rules.spot_cost import WEI
 from toolkit.simulation import exact
 from toolkit.simulation.engine.accounts import UNIFIED, Account
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
-from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS, Perp
+from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS
 from toolkit.times import HOUR
 
 _PAIRS_BY_BASE = {pair.base: pair for pair in PAIRS}
@@ -200,10 +200,12 @@ def _perp_state(exchange: Exchange, account: Account, dex: int) -> r.Clearinghou
         if is_isolated or account.mode < UNIFIED:
             # The maintenance margin of the position itself moves with its price.
             counted = own if is_isolated else cross_equity - required + own
-            px = _liquidation_px(mark, size, counted, perp)
-            position.liquidation_px = (
-                None if px is None else exact.decimal_text(px, perp.px_decimals)
-            )
+            distance = exact_liquidation_price(mark, size, counted, perp.tiers) - mark
+            # To the nearest unit of the price, halves away from the mark price:
+            units = floor(abs(distance) + Fraction(1, 2))
+            px = mark + units if distance > 0 else mark - units
+            if 0 < px < _LARGEST_RATIO * mark:
+                position.liquidation_px = exact.decimal_text(px, perp.px_decimals)
     cross_summary = _margin_summary(cross, cross_equity)
     return r.ClearinghouseState(
         margin_summary=_margin_summary(summed, equity),
@@ -229,29 +231,3 @@ def _margin_summary(positions: list[tuple[int, int]], equity: int) -> r.MarginSu
         total_raw_usd=exact.money_text(equity - sum(value for value, _ in positions)),
         withdrawable=exact.money_text(max(0, equity - margin)),
     )
-
-
-def _liquidation_px(mark: int, size: int, equity: int, perp: Perp) -> int | None:
-    """Return the mark price at which a position is liquidated, if all other prices stay.
-
-    The maintenance margin moves with the price, through the tiers of the perp
-    (`toolkit.rules.margin.exact_liquidation_price`).
-
-    - ``mark``, ``size``: the mark price now, and the signed size
-    - ``equity``: equity of the isolated position; or equity of the account, less the maintenance
-      margin of its other positions
-    - ``perp``: the perp, whose tiers count
-
-    Returns: rounded to the nearest unit of the price, halves away from the mark price; None if
-    it is not above zero or too far away.
-
-    >>> five = PERPS[-1]
-    >>> _liquidation_px(1000, 2, 290, five), _liquidation_px(1000, -2, 310, five)
-    (950, 1050)
-    >>> _liquidation_px(1000, 1, 1000, five) is None
-    True
-    """
-    distance = exact_liquidation_price(mark, size, equity, perp.tiers) - mark
-    units = floor(abs(distance) + Fraction(1, 2))
-    px = mark + units if distance > 0 else mark - units
-    return px if 0 < px < _LARGEST_RATIO * mark else None

@@ -60,16 +60,13 @@ def expected_totals(exchange: Exchange) -> list[ExpectedTotals]:
     for number, unrealised in enumerate(exchange.unrealised_pnl(exchange.end_ms)):
         totals, equity = exchange.totals[number], sum(exchange.balances[number]) + unrealised
         micro = (equity, totals.closed, totals.funding, totals.fees, totals.ledger, unrealised)
-        end, closed, funding, fees, ledger, gain = (
-            Decimal(amount).scaleb(-MICRO) for amount in micro
-        )
+        end, closed, funding, fees, ledger, gain = (Decimal(one).scaleb(-MICRO) for one in micro)
         tokens = {
             token: ExpectedTokens(*(Decimal(getattr(held, name)).scaleb(-WEI) for name in names))
             for token, held in exchange.wallets[number].items()
         }
-        rows.append(
-            ExpectedTotals(Decimal(0), end, closed, funding, fees, ledger, gain, tokens=tokens)
-        )
+        row = ExpectedTotals(Decimal(0), end, closed, funding, fees, ledger, gain, tokens)
+        rows.append(row)
     return rows
 
 
