@@ -459,7 +459,7 @@ def _follow_ties(
     fill before each, and `differs` states which fills do not start from it.
     """
     unit = _PERP_UNIT if np.nanmax(np.abs(start)) < _PERP_UNIT / _NOISE else 1.0
-    units = np.rint(np.stack([start, start + change, before]) / unit)
+    units = np.rint(np.stack([start, start + change, before]) / unit) + 0.0  # no -0
     breaks: list[tuple[int, float]] = []
     bounds = [0, *(np.flatnonzero(np.diff(time)) + 1).tolist(), len(time)]
     is_odd = np.logical_or.reduceat(differs | np.isnan(units[1]), bounds[:-1]).tolist()
