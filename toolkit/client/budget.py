@@ -406,5 +406,5 @@ class Budget:
 
     def close(self) -> None:
         """Close the files."""
-        for window in self._windows.values():
+        for window in [*self._windows.values()]:  # another thread may add one
             window.close()

@@ -223,8 +223,8 @@ class Session:
         body : mapping
             The JSON object, with ``type`` and wire names.
         counts : RequestCounts, optional
-            The counts of a pull, from `new_counts`. By default, only the
-            session counts the request.
+            The counts of a pull, from `new_counts`. By default, only the session counts the
+            request.
         stop : threading.Event, optional
             Once it is set, every wait ends, and no further attempt is sent.
 
