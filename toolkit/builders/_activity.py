@@ -102,13 +102,10 @@ def activity(
     keys = ["builder", "period"]
     users = rows[["builder", "user", "period"]].drop_duplicates().sort_values("period")
     since_before = users.groupby(["builder", "user"])["period"].diff()
-    users = users.assign(new=since_before.isna(), kept=since_before == 1)
-    counts = users.groupby(keys).agg(
-        active=("user", "size"), new=("new", "sum"), kept=("kept", "sum")
-    )
-    sums = rows.groupby(keys).agg(
-        fills=("user", "size"), volume=("volume", "sum"), revenue=("usd", "sum")
-    )
+    users = users.assign(active=1, new=since_before.isna(), kept=since_before == 1)
+    counts = users.groupby(keys)[["active", "new", "kept"]].sum()
+    rows = rows.assign(fills=1).rename(columns={"usd": "revenue"})
+    sums = rows.groupby(keys)[["fills", "volume", "revenue"]].sum()
     made = fill_periods(
         counts.join(sums).drop(_EARLIER, level="period", errors="ignore"), int(numbers[-1]) + 1
     )
@@ -227,11 +224,10 @@ def approval_spans(
     # A block is one millisecond. Within a block, all or none of a user's fills have the approval.
     rows = rows.sort_values(["user", "ms", "held"])
     # The runs of one user alternate: with the approval, and without it.
-    number = np.cumsum(starts_group(rows["user"].to_numpy(), rows["held"].to_numpy(bool)))
-    runs = rows.groupby(number).agg(
-        user=("user", "first"), held=("held", "first"), first=("ms", "min"), last=("ms", "max"),
-        seen=("ms", "size"),
-    )  # fmt: skip
+    begin = np.flatnonzero(starts_group(rows["user"].to_numpy(), rows["held"].to_numpy(bool)))
+    stop = np.append(begin, len(rows))[1:]
+    runs = rows.iloc[begin].rename(columns={"ms": "first"})
+    runs = runs.assign(last=rows["ms"].to_numpy()[stop - 1], seen=stop - begin)
     by_user = runs.groupby("user")
     runs["after"] = by_user["last"].shift(fill_value=NO_TIME)
     runs["before"] = by_user["first"].shift(-1, fill_value=NO_TIME)

@@ -69,9 +69,9 @@ def cohorts(
     rows = rows[rows["first"] >= begin]
     begin, end = begin - FIRST_MONDAY, end - FIRST_MONDAY
     week, cohort = ((rows[name] - FIRST_MONDAY) // WEEK for name in ("ms", "first"))
-    sums = rows.groupby([cohort.rename("cohort"), week.rename("week")]).agg(
-        active=("user", "nunique"), volume=("volume", "sum"), revenue=("usd", "sum")
-    )
+    rows = rows.assign(cohort=cohort, week=week).rename(columns={"usd": "revenue"})
+    cells = rows.groupby(["cohort", "week"])
+    sums = cells[["volume", "revenue"]].sum().assign(active=cells["user"].nunique())
     # Every cohort at every age that has begun; the last week may still run.
     made = fill_periods(sums, -(-end // WEEK))
     over, start = (made["week"] + 1) * WEEK <= end, made["cohort"]
