@@ -146,8 +146,8 @@ class Archive:
         session : Session, optional
             The session to use; the default session if not given.
         executor : Executor or Dask Client, optional
-            Where the requests are sent and the rows decoded, as in `tk.many`. By default eight
-            threads. The archive itself is written by this process alone.
+            Where the requests are sent and the rows decoded, as in `tk.many`, also by default. The
+            archive itself is written by this process alone.
         rows_per_commit : int
             The number of rows from which a commit is made; the last commit may have fewer.
 
