@@ -13,7 +13,7 @@ import toolkit as tk
 from toolkit import builders
 from toolkit.errors import MissingColumns, MissingDirections, MissingFees
 from toolkit.service.tables import approval_intervals
-from toolkit.simulation.agents.builders import FEES_BPS
+from toolkit.simulation.agents.takers import FEES_BPS
 from toolkit.statistics import wilson_interval
 
 from .examples import DAY, HOUR, MONDAY, times, wrong_errors

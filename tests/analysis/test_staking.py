@@ -11,7 +11,7 @@ from scipy import stats
 
 import toolkit as tk
 from toolkit import staking
-from toolkit.simulation.output.staking import COMMISSIONS
+from toolkit.simulation.output.profiles import COMMISSIONS
 
 from .examples import DAY, MONDAY, times
 

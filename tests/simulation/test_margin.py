@@ -8,8 +8,8 @@ from msgspec import UNSET
 
 from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.agents.population import draw_accounts
+from toolkit.simulation.engine.accounts import Ticket
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.exact import rounded_share
 from toolkit.simulation.history import run_history

@@ -13,7 +13,7 @@ from tests.simulation.test_dexes import check_dex_values, sum_cash_by_dex
 from tests.worlds import world_of
 from toolkit.simulation import simulate
 from toolkit.simulation.output.examples import STORY_TEXTS
-from toolkit.simulation.output.totals import compute_digest
+from toolkit.simulation.world import compute_digest
 from toolkit.times import DAY
 
 GOLDEN = "001e9f46f182963fb820e9d66025bee5dd64ba8a7ff6df0fe7d194fb76768a46"

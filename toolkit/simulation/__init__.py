@@ -17,8 +17,7 @@ and one that schedules them, and call the latter in `history`.
 """
 
 from toolkit.simulation.large_exchange import TILES, TiledExchange, draw_tiles
-from toolkit.simulation.output.totals import ExpectedTokens, ExpectedTotals
-from toolkit.simulation.world import World, simulate
+from toolkit.simulation.world import ExpectedTokens, ExpectedTotals, World, simulate
 
 __all__ = [
     "TILES",

@@ -1,15 +1,6 @@
 """The history of a world: all its events, drawn and then applied in the order of time."""
 
-from toolkit.simulation.agents import (
-    builders,
-    gamblers,
-    population,
-    spot_traders,
-    takers,
-    transfers,
-    twaps,
-    vaults,
-)
+from toolkit.simulation.agents import gamblers, population, spot_traders, takers, transfers, twaps
 from toolkit.simulation.engine import books, positions, spot
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.prices import simulate_prices
@@ -20,7 +11,6 @@ from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
 NOW_MS = to_ms("2025-10-01")
 """The present of every simulated world: the end of its history."""
-
 
 SIZES = {
     "tiny": {
@@ -60,8 +50,8 @@ def run_history(
     transfers.draw_dollar_transfers(exchange)
     transfers.draw_token_transfers(exchange)
     transfers.draw_token_gifts(exchange)
-    vaults.draw_vault_events(exchange)
-    builders.draw_approvals(exchange)
+    transfers.draw_vault_events(exchange)
+    takers.draw_approvals(exchange)
     _schedule_clock(exchange)
     takers.draw_perp_intents(exchange, counts["intents"])
     spot_traders.draw_spot_intents(exchange, counts["spot_intents"])

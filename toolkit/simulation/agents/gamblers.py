@@ -32,6 +32,7 @@ Bet = tuple[tuple[str, ...], float]
 
 _LIQUID: Bet = (("SOL", "HYPE", "XRP", "DOGE", "BNB", "SUI"), 0.5)
 _SMALL: Bet = (_LIQUID[0], 0.2)
+_ISOLATED: Bet = (("PURR",), 6.0)
 _LARGER: Bet = ((*_LIQUID[0], "ETH", "LINK", "AVAX"), 1.6)
 
 _PARTIAL_LOSS, _REMAINING_LOSS = (0.51, 0.56), 0.48
@@ -71,12 +72,7 @@ class Story:
 STORIES = (
     Story("LIQUIDATED", (_LIQUID,), side=1, liquidated_by="backstop"),
     Story("SQUEEZED", (_LIQUID,), side=-1, liquidated_by="backstop"),
-    Story(
-        "ISOLATED",
-        ((("PURR",), 6.0), _LIQUID, _LIQUID),
-        uses_isolated=True,
-        liquidated_by="backstop",
-    ),
+    Story("ISOLATED", (_ISOLATED, _LIQUID, _LIQUID), uses_isolated=True, liquidated_by="backstop"),
     Story("DELEVERAGED", ((("ARB", "kPEPE"), 12.0),)),
     Story("SOLD", (_SMALL,), side=1, liquidated_by="market"),
     Story("TRIMMED", (_LARGER,), liquidated_by="market", is_partial=True),

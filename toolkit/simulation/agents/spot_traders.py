@@ -16,9 +16,8 @@ from toolkit.rules.directions import CONVERSIONS
 from toolkit.rules.spot_cost import SWAPS, WEI, swap_tokens
 from toolkit.simulation import markets
 from toolkit.simulation.engine import books
-from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.engine.accounts import Account, Ticket
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.spot import best_spot_price, fill_spot_order, write_spot_fill
 from toolkit.simulation.exact import ONE_TOKEN, bell_draws, random_stream
 from toolkit.times import HOUR, MINUTE
@@ -247,18 +246,14 @@ def _draw_columns(seed: int, hours: int, count: int, traders: int) -> list[NDArr
         for place, pair in enumerate(markets.PAIRS)
         for _ in range(1 if pair.is_outcome else 3)
     ]
-    return [
+    columns: list[NDArray[Any]] = [
         times,
         rng.integers(0, traders, count),
         np.array(places)[rng.integers(0, len(places), count)],
         rng.random(count) < 0.55,
         rng.random(count),
-        _draw_chances(rng, hours),
     ]
-
-
-def _draw_chances(rng: np.random.Generator, hours: int) -> NDArray[Any]:
-    """Draw each hour's price of every pair; prices of exclusive outcomes add up to 1."""
+    # Prices of exclusive outcomes add up to 1.
     walks = np.cumsum(bell_draws(rng, len(markets.OUTCOMES), hours), axis=1) * 0.03
     chances = np.clip(0.5 + walks, 0.03, 0.97)
     answers = [
@@ -268,4 +263,4 @@ def _draw_chances(rng: np.random.Generator, hours: int) -> NDArray[Any]:
     chances[answers] = np.clip(weights / weights.sum(axis=0), 0.03, 0.97)
     sides = np.stack([chances, 1 - chances], axis=1).reshape(-1, hours)
     others = np.zeros((len(markets.PAIRS) - len(sides), hours))
-    return np.concatenate([others, sides])
+    return [*columns, np.concatenate([others, sides])]

@@ -1,21 +1,24 @@
-"""Takers of perps: when they look at a market, what they trade, brackets, and unfilled orders.
+"""Takers of perps: the builders that they approve, when they look at a market, what they trade.
 
 A bracket is a take-profit and a stop-loss order that are placed with their parent order. When
-the price reaches one of them, the other is cancelled. Other orders
-never fill: the exchange rejects them, or they are cancelled.
+the price reaches one of them, the other is cancelled. Unfilled orders are rejected by the
+exchange, or cancelled.
 """
 
 import numpy as np
 
 from toolkit.contract.order_states import GROUPS
-from toolkit.simulation.agents.builders import FEES_BPS
+from toolkit.contract.source_tables import Approval
 from toolkit.simulation.engine import books
+from toolkit.simulation.engine.accounts import Ticket
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.prices import MINUTES_AN_HOUR
 from toolkit.simulation.exact import decimal_text, random_stream
 from toolkit.simulation.markets import NATIVE_TOKEN, PAIRS, PERPS
 from toolkit.times import HOUR, MINUTE
+
+FEES_BPS = (1, 2, 3, 5, 10)
+"""The fees of the builders, in turn."""
 
 _TREND_MINUTES = 4 * MINUTES_AN_HOUR
 _SMALLEST_ORDER = 10_000_000  # ten dollars, the exchange's smallest order
@@ -30,7 +33,6 @@ _BRACKET_CANCEL_SHARE = 0.2
 _LIMIT_SHARE = 0.4
 _WHOLE_POSITION_SHARE = 0.3
 
-
 _REJECTIONS = GROUPS["rejected"]
 """Specification, "Order status values": the group Rejected."""
 
@@ -43,7 +45,22 @@ _ENDINGS = (
 )
 """Statuses that may follow `open` on an order that rests far from the market."""
 
-_SPOT_REJECTION = "insufficientSpotBalanceRejected"
+
+def change_approval(
+    exchange: Exchange, time: int, account: int, builder: int, approved: bool
+) -> None:
+    """Record that an account approves a builder, or revokes this; it is valid from now on."""
+    builders = exchange.approved[account]
+    (builders.add if approved else builders.discard)(builder)
+    exchange.approvals.append(
+        Approval(
+            user=exchange.accounts[account].address,
+            builder=exchange.builders[builder],
+            time=time,
+            tx_index=int(exchange.rng.random() * 40),
+            approved=approved,
+        )
+    )
 
 
 def trade_perp(exchange: Exchange, time: int, number: int, coin: int) -> None:
@@ -145,7 +162,7 @@ def place_unfilled_order(
         ticket.reduce_only = status == "reduceOnlyRejected"
         if status == "minTradeNtlRejected":
             ticket.size = ticket.left = max(1, 5_000_000 // px)
-        if status == _SPOT_REJECTION:
+        if status == "insufficientSpotBalanceRejected":
             ticket.market, ticket.px, ticket.size, ticket.left = PAIRS[0], 17_600_000, 5_000, 5_000
         exchange.record_status(ticket, status, time, tx.index)
         return
@@ -156,6 +173,47 @@ def place_unfilled_order(
         time += 1_000 + int(exchange.rng.random() * 3 * HOUR)
         if time <= exchange.end_ms:
             exchange.record_status(ticket, status, time, int(exchange.rng.random() * 40))
+
+
+def draw_approvals(exchange: Exchange) -> None:
+    """Draw approvals in the first sixth of the time; some are revoked, and some of those repeated.
+
+    Accounts that route orders through a builder approve it. A few approve a second one, which they
+    never use. A few approve one without ever routing an order. Accounts with a story
+    approve one before they trade and never revoke it, so that all their funding rows can be
+    requested and their tables explain their value.
+    """
+    rng = random_stream(exchange.seed, "consents")
+    span, builders = exchange.end_ms - exchange.start_ms, len(exchange.builders)
+    kept: dict[int, int] = {}  # account -> its builder, if it revokes nothing
+
+    for account in exchange.accounts:
+        preferred, time = account.builder, exchange.start_ms + 50 * MINUTE
+        draws = rng.random(6).tolist()
+        if account.has_story:
+            builder = account.number % builders
+            exchange.schedule(time, change_approval, account.number, builder, True)
+            continue
+        if preferred is None:
+            preferred = int(draws[5] * builders) if draws[0] < 0.1 else None
+        if preferred is None:
+            continue
+        time += int(draws[1] * span / 6)
+        exchange.schedule(time, change_approval, account.number, preferred, True)
+        if draws[2] < 0.35:
+            revoked = time + int(span * (0.2 + 0.3 * draws[3]))
+            exchange.schedule(revoked, change_approval, account.number, preferred, False)
+            if draws[4] < 0.5:
+                repeated = revoked + int(span * 0.15)
+                exchange.schedule(repeated, change_approval, account.number, preferred, True)
+        else:
+            kept[account.number] = preferred
+        if draws[5] < 0.25 and builders > 1:
+            second = (preferred + 1) % builders
+            exchange.schedule(time + 7 * MINUTE, change_approval, account.number, second, True)
+    # One account ends without a builder.
+    last, builder = next(iter(kept.items()))
+    exchange.schedule(exchange.end_ms - 2 * HOUR, change_approval, last, builder, False)
 
 
 def draw_perp_intents(exchange: Exchange, count: int) -> None:

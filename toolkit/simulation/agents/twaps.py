@@ -2,8 +2,8 @@
 
 from toolkit.rules.twaps import SLICE_MS, SLICE_TYPE
 from toolkit.simulation.engine import books
+from toolkit.simulation.engine.accounts import Twap
 from toolkit.simulation.engine.exchange import Exchange
-from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.exact import random_stream
 from toolkit.simulation.markets import PERPS
 from toolkit.times import HOUR, MINUTE

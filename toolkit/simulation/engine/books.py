@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.engine.accounts import Account, Ticket
 from toolkit.simulation.engine.exchange import Exchange, Transaction
-from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.markets import PERPS, tick_size
 
 _LARGEST_BOOK = 4
@@ -18,6 +17,9 @@ _OWN_QUOTE_SHARE = 0.006
 
 _SAME_MAKER_SHARE = 0.6
 """How often the next quote is from the same market maker."""
+
+_SPLITS = ((0.53, 1, 0), (0.975, 2, 8), (0.996, 10, 50), (1.0, 100, 60))
+"""Of the quotes that a taker meets: cumulative share, least number, and how many more."""
 
 
 def execute_order(exchange: Exchange, tx: Transaction, coin: int, ticket: Ticket) -> None:
@@ -35,9 +37,7 @@ def execute_order(exchange: Exchange, tx: Transaction, coin: int, ticket: Ticket
         return
     book = (exchange.asks if ticket.is_buy else exchange.bids)[coin]
     # Quotes that the price has passed are cancelled, and the furthest quotes of a full book.
-    passed = 0
-    while passed < len(book) and (book[passed].px - best) * ticket.sign < 0:
-        passed += 1
+    passed = sum((quote.px - best) * ticket.sign < 0 for quote in book)
     for quote in (*book[:passed], *book[passed + _LARGEST_BOOK :]):
         exchange.record_status(quote, "canceled", tx.time, tx.index)
     book[:] = book[passed : passed + _LARGEST_BOOK]
@@ -93,10 +93,7 @@ def _add_quotes(exchange: Exchange, tx: Transaction, coin: int, taker: Ticket, b
         quote.tif = "Alo" if account.strategy == "maker" else "Gtc"
         quote.cloid = account.make_cloid(quote.oid)
         exchange.record_status(quote, "open", quote.time, int(rng.random() * 40))
-        place = len(book)
-        while place and (book[place - 1].px - quote.px) * sign > 0:
-            place -= 1
-        book.insert(place, quote)
+        book.insert(sum((other.px - quote.px) * sign <= 0 for other in book), quote)
 
     step = tick_size(best, PERPS[coin].px_decimals)
     level = 0
@@ -165,14 +162,7 @@ def split_size(size: int, kind: float, spread: float) -> list[int]:
     >>> split_size(10, 0.1, 0.5), split_size(100, 0.9, 0.0), len(split_size(10**6, 0.999, 0.9))
     ([10], [14, 86], 154)
     """
-    if kind < 0.53:
-        count = 1
-    elif kind < 0.975:
-        count = 2 + int(spread * 8.0)
-    elif kind < 0.996:
-        count = 10 + int(spread * 50.0)
-    else:
-        count = 100 + int(spread * 60.0)
+    count = next(least + int(spread * more) for share, least, more in _SPLITS if kind < share)
     base = size // (2 * count + 3)
     if count == 1 or not base:
         return [size]

@@ -19,8 +19,15 @@ from toolkit.contract.source_tables import AccountSnapshot, Approval, TwapSnapsh
 from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
 from toolkit.rules.directions import SETTLEMENT
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.engine.accounts import Account, AccountTotals, FundingTotals, TokenBalance
-from toolkit.simulation.engine.orders import Ticket, Twap, order_record
+from toolkit.simulation.engine.accounts import (
+    Account,
+    AccountTotals,
+    FundingTotals,
+    Ticket,
+    TokenBalance,
+    Twap,
+    order_record,
+)
 from toolkit.simulation.engine.prices import Prices
 from toolkit.simulation.exact import decimal_text, money_text, rounded_share, transaction_hash
 from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS
@@ -89,11 +96,11 @@ class Exchange:
         self.fills: list[tuple[str, r.Fill]] = []
         self.funding: list[r.FundingRow] = []
         self.ledger: list[tuple[str, r.LedgerUpdate]] = []
+        self.orders: list[tuple[str, r.OrderStatus]] = []
         self.approvals: list[Approval] = []
         self.account_snapshots: list[AccountSnapshot] = []
         self.twap_snapshots: list[TwapSnapshot] = []
         self.rng = random.Random(seed)  # its `random` is the same on every machine
-        self._statuses: list[tuple[int, int, int, str, r.OrderStatus]] = []
         self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._event_count = self._transactions = 0
         self._last = (0, 0)
@@ -110,10 +117,11 @@ class Exchange:
         heapq.heappush(self._events, (time, self._event_count, event, arguments))
 
     def run_events(self) -> None:
-        """Apply all events up to the end of history."""
+        """Apply all events up to the end of history, and sort the status events of orders."""
         while self._events and self._events[0][0] <= self.end_ms:
             time, _, event, arguments = heapq.heappop(self._events)
             event(self, time, *arguments)
+        self.orders.sort(key=lambda row: (row[1].status_timestamp, row[1].tx_index))
 
     @property
     def spot_maker(self) -> Account:
@@ -150,13 +158,7 @@ class Exchange:
             status_timestamp=time,
             order=order_record(ticket),
         )
-        key = (time, tx_index, len(self._statuses))
-        self._statuses.append((*key, ticket.account.address, event))
-
-    def sorted_orders(self) -> list[tuple[str, r.OrderStatus]]:
-        """Return all status events by time and transaction."""
-        self._statuses.sort()
-        return [(user, event) for _, _, _, user, event in self._statuses]
+        self.orders.append((ticket.account.address, event))
 
     def minute_of(self, time: int) -> int:
         """Return the column of `Prices` for a time."""

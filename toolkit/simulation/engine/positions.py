@@ -8,8 +8,8 @@ from toolkit.rules.directions import AUTO_DELEVERAGING, SETTLEMENT
 from toolkit.rules.funding import ZERO_HASH, round_payments
 from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.engine import books
+from toolkit.simulation.engine.accounts import Ticket
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange, Transaction
-from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.prices import RATE_DECIMALS
 from toolkit.simulation.exact import MICRO, decimal_text, money_text, rounded_share
 from toolkit.simulation.markets import PERPS

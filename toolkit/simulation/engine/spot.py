@@ -10,8 +10,8 @@ from msgspec import UNSET
 from toolkit.contract.records import Fill
 from toolkit.rules.directions import SETTLEMENT, SPOT_DUST
 from toolkit.rules.spot_cost import WEI, apply_spot_fill
+from toolkit.simulation.engine.accounts import Ticket
 from toolkit.simulation.engine.exchange import Exchange, Transaction
-from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.exact import ONE_TOKEN, decimal_text, rounded_share
 from toolkit.simulation.markets import COINS, PERPS, SPOT_PAIRS, Pair
 

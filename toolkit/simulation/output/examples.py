@@ -5,7 +5,7 @@ from operator import attrgetter
 from toolkit.simulation.agents.gamblers import STORIES
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.markets import NATIVE_TOKEN
-from toolkit.simulation.output.staking import validator_addresses
+from toolkit.simulation.output.profiles import validator_addresses
 
 STORY_TEXTS = {
     "WHALE": "the taker with the largest first deposit",

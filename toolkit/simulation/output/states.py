@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from fractions import Fraction
+from itertools import cycle
 from math import floor
 from typing import Any
 
@@ -27,13 +28,8 @@ _FREE_PLACES = 9
 _LARGEST_RATIO = 1_000
 """A liquidation price above so many times the mark price counts as none."""
 
-_HEALTH = (
-    ("healthy", 250),
-    ("atRisk", 108),
-    ("marketLiquidatable", 97),
-    ("backstopLiquidatable", 62),
-)
-"""States of health, each with a health factor in hundredths."""
+_HEALTH = {"healthy": 250, "atRisk": 108, "marketLiquidatable": 97, "backstopLiquidatable": 62}
+"""State of health -> a health factor in hundredths."""
 
 
 def tables(exchange: Exchange) -> dict[str, Any]:
@@ -95,8 +91,7 @@ def _loans(exchange: Exchange) -> tuple[dict[str, r.BorrowLend], dict[str, list[
     users = [account.address for account in exchange.accounts if account.uses_native]
     loans, rows = {}, {}
     none = r.LendPosition(basis="0.0", value="0.0")
-    for place, user in enumerate(users):
-        health, hundredths = _HEALTH[place % len(_HEALTH)]
+    for place, (user, (health, hundredths)) in enumerate(zip(users, cycle(_HEALTH.items()))):
         value = (1_000 + 37 * place) * exact.ONE_TOKEN
         supply, supply_interest = _loan_position(value, place)
         borrow, borrow_interest = _loan_position(value * 100 // hundredths // 45, place)
