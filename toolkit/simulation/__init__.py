@@ -7,9 +7,9 @@
                                         liquidation), spot, and the exchange, which holds all state
     agents/                             the population and everything that it does
     history                             all events in the order of time
-    output/                             the tables at the end of history, their checks, and the
-                                        live exchange after this end
-    world, large_exchange               the result, and many worlds as one exchange
+    output/                             the tables at the end of history, and the live exchange
+                                        after this end
+    world, large_exchange               the result with its checks, and many worlds as one exchange
 
 An event is a function of the exchange, a time and more arguments, which `Exchange.schedule`
 keeps until this time. To add a new kind of activity, write a module in `agents` with such functions

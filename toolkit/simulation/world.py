@@ -172,17 +172,14 @@ def draw_world(
         gc.freeze()
         if is_running:
             gc.enable()
-    expected: dict[str, ExpectedTotals] = {}
-    expected_mixed: dict[str, ExpectedTotals] = {}
-    for account, totals in zip(exchange.accounts, _expected_totals(exchange), strict=True):
-        group = expected if account.trades_only_perps else expected_mixed
-        group[account.address] = totals
+    totals = dict(zip(addresses, _expected_totals(exchange), strict=True))
+    mixed = {one.address for one in exchange.accounts if not one.trades_only_perps}
     return World(
         seed=seed,
         size=size,
         sources=sources,
-        expected=expected,
-        expected_mixed=expected_mixed,
+        expected={user: row for user, row in totals.items() if user not in mixed},
+        expected_mixed={user: row for user, row in totals.items() if user in mixed},
         builders=exchange.builders,
         examples=find_examples(exchange),
     )

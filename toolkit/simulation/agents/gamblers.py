@@ -118,7 +118,7 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
         for names, depths in story.bets:
             coins = [COINS.index(name) for name in names]
             coins = [coin for coin in coins if coin not in account.coins]
-            _, coin, hour, sign = _find_bet(coins, side, story.is_partial, prices)
+            coin, hour, sign = _find_bet(coins, side, story.is_partial, prices)
             side = -sign
             size_usd = PERPS[coin].depth_usd * depths
             if story.is_partial:
@@ -131,18 +131,15 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
     return gambles
 
 
-def _find_bet(
-    coins: list[int], side: int, is_partial: bool, prices: Prices
-) -> tuple[float, int, int, int]:
+def _find_bet(coins: list[int], side: int, is_partial: bool, prices: Prices) -> tuple[int, ...]:
     """Return the bet with the largest loss at the first margin check that liquidates it.
 
     The loss is smaller than the margin, so that the position is sold and not deleveraged. A partial
     bet has a slightly too large loss at one check, and the rest survives all later checks.
 
-    Returns: the loss as a share of the margin at the largest leverage, the perp, the hour and the
-    side.
+    Returns: the perp, the hour and the side.
     """
-    worst = (0.0, 0, 0, 1)
+    worst = (0.0, 0, 0, 1)  # the loss as a share of the margin at the largest leverage, and the bet
     for coin, sign in product(coins, (side,) if side else (1, -1)):
         opening = prices.mark[coin, _OPENING_MINUTE::MINUTES_AN_HOUR]
         checks = prices.mark[coin, _CHECK_MINUTE::MINUTES_AN_HOUR]
@@ -164,4 +161,4 @@ def _find_bet(
             hour = int(np.argmax(candidates))
             worst = max(worst, (float(candidates[hour]), coin, hour, sign))
             is_still_open &= losses < _LIQUIDATION_LOSS
-    return worst
+    return worst[1:]

@@ -236,6 +236,7 @@ def _contexts(exchange: Exchange) -> dict[str, Any]:
     day_ago = max(0, prices.mid.shape[1] - 1 - DAY // MINUTE)
     last_paid = {row.delta.coin: row.time for row in exchange.funding}
     perps, rates = [], {}
+    by_dex: dict[str, list[r.AssetContext]] = {dex: [] for dex in markets.DEXES}
     for coin, perp in enumerate(markets.PERPS):
         usd, lots = volumes[perp.coin]
         decimals, is_listed = perp.px_decimals, not perp.delisted
@@ -258,6 +259,7 @@ def _contexts(exchange: Exchange) -> dict[str, Any]:
             day_base_vlm=decimal_text(lots, perp.sz_decimals),
         )
         perps.append(context)
+        by_dex[perp.dex].append(context)
         end = exchange.end_ms if is_listed else last_paid.get(perp.coin, 0)
         rates[perp.coin] = [
             r.FundingRate(
@@ -285,9 +287,6 @@ def _contexts(exchange: Exchange) -> dict[str, Any]:
             day_base_vlm=decimal_text(tokens, WEI),
         )
         pairs.append(spot_context)
-    by_dex: dict[str, list[r.AssetContext]] = {dex: [] for dex in markets.DEXES}
-    for perp, context in zip(markets.PERPS, perps, strict=True):
-        by_dex[perp.dex].append(context)
     return {"contexts": by_dex, "spot_contexts": pairs, "funding_rates": rates}
 
 

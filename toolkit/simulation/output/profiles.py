@@ -66,7 +66,6 @@ def tables(exchange: Exchange) -> dict[str, Any]:
             trial=None,
             fee_trial_escrow="0.0",
             next_trial_available_timestamp=None,
-            staking_link=None,
             active_staking_discount={"bpsOfMaxSupply": "0.0", "discount": "0.0"},
         )
     return {
@@ -174,19 +173,15 @@ def _stake_tables(exchange: Exchange) -> dict[str, Any]:
             total_pending_withdrawal="0.0",
             n_pending_withdrawals=0,
         )
-    rewards, stake_rewards = _rewards(exchange, validators, stakes)
     return {
         "delegations": delegations,
-        "rewards": rewards,
         "stakes": summaries,
         "stake_events": _stake_events(exchange, stakes),
-        "stake_rewards": stake_rewards,
+        **_rewards(exchange, stakes),
     }
 
 
-def _rewards(
-    exchange: Exchange, validators: list[str], stakes: _Stakes
-) -> tuple[list[DailyReward], dict[str, list[r.DelegatorReward]]]:
+def _rewards(exchange: Exchange, stakes: _Stakes) -> dict[str, Any]:
     """Return the rewards of every validator on every day since rewards are published.
 
     The total reward is rounded to the token's last digit, and so is the commission. The
@@ -197,18 +192,18 @@ def _rewards(
     # its own stake plus these stakes.
     rng = exact.random_stream(exchange.seed, "rewards")
     own = (rng.integers(500_000, 5_000_000, len(COMMISSIONS)) * exact.ONE_TOKEN).tolist()
-    delegated: dict[str, dict[str, int]] = {validator: {} for validator in validators}
-    for user, parts in stakes.items():
-        for validator, amount in parts.items():
-            delegated[validator][user] = amount
+    validators = validator_addresses(exchange.seed)
     rewards = []
     earned: dict[tuple[int, str, str], int] = defaultdict(int)
     for time in range(_FIRST_DAY + DAY, exchange.end_ms + 1, DAY):
         factors = rng.integers(900, 1_100, len(COMMISSIONS)).tolist()
+        earning = stakes if time > exchange.start_ms else {}
         for validator, share, kept, factor in zip(
             validators, COMMISSIONS, own, factors, strict=True
         ):
-            users = delegated[validator] if time > exchange.start_ms else {}
+            users = {
+                user: parts[validator] for user, parts in earning.items() if validator in parts
+            }
             staked = kept + sum(users.values())
             total = exact.rounded_share(staked, _ANNUAL_MILLIONTHS * factor, 365 * 10**9)
             commission = exact.rounded_share(total, share, 10_000)
@@ -230,7 +225,7 @@ def _rewards(
             time=time, source=source, total_amount=exact.decimal_text(amount, WEI)
         )
         rows[user].append(row)
-    return rewards, dict(rows)
+    return {"rewards": rewards, "stake_rewards": dict(rows)}
 
 
 def _stake_events(exchange: Exchange, stakes: _Stakes) -> dict[str, list[r.DelegatorEvent]]:

@@ -34,7 +34,6 @@ _HEALTH = {"healthy": 250, "atRisk": 108, "marketLiquidatable": 97, "backstopLiq
 
 def tables(exchange: Exchange) -> dict[str, Any]:
     """Return the perp states by dex, the tokens, the loans and the interest of all accounts."""
-    loans, interest = _loans(exchange)
     return {
         "states": {
             dex: {
@@ -44,8 +43,7 @@ def tables(exchange: Exchange) -> dict[str, Any]:
             for number, dex in enumerate(DEXES)
         },
         "spot_states": _spot_states(exchange),
-        "borrow_lend": loans,
-        "lend_interest": interest,
+        **_loans(exchange),
     }
 
 
@@ -82,7 +80,7 @@ def _spot_states(exchange: Exchange) -> dict[str, r.SpotState]:
     return states
 
 
-def _loans(exchange: Exchange) -> tuple[dict[str, r.BorrowLend], dict[str, list[r.LendInterest]]]:
+def _loans(exchange: Exchange) -> dict[str, Any]:
     """Return the loans of accounts with native tokens, and their interest of the last hours.
 
     Each account supplies dollars and borrows native tokens; the last one has paid all back.
@@ -117,7 +115,7 @@ def _loans(exchange: Exchange) -> tuple[dict[str, r.BorrowLend], dict[str, list[
     for user in users[-1:]:
         loans[user] = r.BorrowLend(token_to_state=[], health="healthy", health_factor=None)
         rows[user] = []
-    return loans, rows
+    return {"borrow_lend": loans, "lend_interest": rows}
 
 
 def _loan_position(value: int, place: int) -> tuple[r.LendPosition, list[str]]:
