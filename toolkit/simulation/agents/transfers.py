@@ -1,8 +1,7 @@
-"""Transfers: what moves without a trade.
+"""Transfers: what moves without a trade, and vaults, whose leader trades the money of followers.
 
 Dollars, in positive micro-dollars: deposits, withdrawals, and moves between accounts, dexes and
-wallets. Tokens, in units of 1e-8: genesis, transfers, staking, rewards, lending, gas. And vaults,
-whose leader trades the money of followers.
+wallets. Tokens, in units of 1e-8: genesis, transfers, staking, rewards, lending, gas.
 """
 
 from operator import attrgetter
@@ -21,6 +20,8 @@ from toolkit.simulation.markets import COLLATERAL, DEXES, FOLLOWED_PERPS, NATIVE
 from toolkit.times import DAY, HOUR, MINUTE
 
 _CREATION_FEE = 100_000_000
+"""The fee of the creation of a vault."""
+
 _FEE = 1_000_000
 """The fee of a withdrawal, and of a transfer to another account."""
 
