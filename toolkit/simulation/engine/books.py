@@ -1,5 +1,6 @@
 """Order books: quotes of market makers, orders of takers, and resting orders far from the price."""
 
+from bisect import insort
 from typing import Any
 
 from toolkit.simulation.engine.accounts import Account, Ticket
@@ -93,7 +94,7 @@ def _add_quotes(exchange: Exchange, tx: Transaction, coin: int, taker: Ticket, b
         quote.tif = "Alo" if account.strategy == "maker" else "Gtc"
         quote.cloid = account.make_cloid(quote.oid)
         exchange.record_status(quote, "open", quote.time, int(rng.random() * 40))
-        book.insert(sum((other.px - quote.px) * sign <= 0 for other in book), quote)
+        insort(book, quote, key=lambda other: other.px * sign)
 
     step = tick_size(best, PERPS[coin].px_decimals)
     level = 0
