@@ -147,3 +147,6 @@ def test_verify_finds_wrong_statistics(tmp_path):
             assert (found.kind, found.severity, found.table) == ("damage", "error", "fills")
             assert f"{column} has other values than Delta's log" in found.what
             entry.write_text(text)
+    change_log(entry, lambda stats: stats["nullCount"].update(time=1))
+    (found,) = archive.verify()
+    assert "time has other values than Delta's log" in found.what

@@ -315,6 +315,7 @@ def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterato
     dataset = tables.open_dataset(handle)
     for path in dataset.files:
         logged, found, wrong = actions[path], 0, dict[str, None]()
+        nulls = Counter[str]()
         location = f"{handle.table_uri.rstrip('/')}/{path}"
         try:
             with tables.translate_errors(location):
@@ -331,6 +332,7 @@ def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterato
                         for end, value in ends.items()
                     }
                     for name in rows.column_names:
+                        nulls[name] += rows[name].null_count
                         least, most = pc.min_max(rows[name]).as_py().values()
                         for source, stated in (("its footer", footer), ("Delta's log", logged)):
                             if least is None or f"min.{name}" not in stated:
@@ -339,15 +341,19 @@ def _read_files(tables: ArchiveTables, handle: Any, unread: set[str]) -> Iterato
                             if None in (low, high) or not low <= least <= most <= high:
                                 wrong[f"{name} has other values than {source}"] = None
                     yield rows
+                if found != logged["num_records"]:
+                    count = count_text(found, "row")
+                    yield f"{path}: {count} in the file, {logged['num_records']:,} in Delta's log"
+                wrong |= {
+                    f"{name} has other values than Delta's log": None
+                    for name, null_count in nulls.items()
+                    if logged.get(f"null_count.{name}") not in (None, null_count)
+                }
+                for fault in wrong:
+                    yield f"{path}: {fault} states, so readers skip rows"
         except StoreUnreachable:
             raise
         except Exception as error:  # damaged files can raise anything
             unread.add(path)
             place = "" if isinstance(error, ArchiveError) else f"{location}: "
             yield f"{place}{error_text(error)}"
-            continue
-        if found != logged["num_records"]:
-            count = count_text(found, "row")
-            yield f"{path}: {count} in the file, {logged['num_records']:,} in Delta's log"
-        for fault in wrong:
-            yield f"{path}: {fault} states, so readers skip rows"
