@@ -167,8 +167,8 @@ def value(
     if funding is not None:
         paid = read_payments(fills, funding, CoveredPeriod(), named=len(users) > 1)
     if ledger is not None:
-        owners = fills.owners if account is None else None
-        moves = own_ledger(Table(ledger, "ledger"), account, owners, named=len(users) > 1)
+        owners = fills.owners if fills.account is None else None
+        moves = own_ledger(Table(ledger, "ledger"), fills.account, owners, named=len(users) > 1)
     values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
     recorded = pd.DataFrame({"user": [], "whole": []})
     if values is not None:
